@@ -1,0 +1,63 @@
+"""The front door: picks a command, and turns expected failures into one sentence and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from splatmeter import __version__
+from splatmeter.errors import SplatmeterError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("demo", "make the built-in scene, train it, measure one optimisation: start here"),
+    "train": ("train", "train a scene from photos with poses"),
+    "eval": ("eval", "judge a trained model on held-out and training photos"),
+    "render": ("render", "render test views, training views or a camera path"),
+    "export": ("export", "write a model for viewers and other tools"),
+    "info": ("info", "tell what is in a model file or checkpoint"),
+    "scene": ("scene", "make the built-in scene, or describe one of yours"),
+    "profile": ("profile", "time per pass, against the limits of this machine"),
+    "lab": ("lab", "measure, compare and judge optimisation phases, and write the log"),
+    "doctor": ("doctor", "check this installation and machine"),
+}
+"""Name -> (module in this package, one line of help). Modules are imported only when chosen."""
+
+
+def parser() -> argparse.ArgumentParser:
+    width = max(map(len, COMMANDS)) + 2
+    listing = "\n".join(f"  {name:<{width}}{text}" for name, (_, text) in COMMANDS.items())
+    top = argparse.ArgumentParser(
+        prog="splatmeter",
+        description="Train Mip-Splatting scenes on the CPU, and prove every speed-up.",
+        epilog=f"commands:\n{listing}\n\n`splatmeter COMMAND --help` explains one of them.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="splatmeter COMMAND [options]",
+    )
+    top.add_argument("--version", action="version", version=f"splatmeter {__version__}")
+    top.add_argument("command", metavar="COMMAND", choices=COMMANDS, help="one of the commands below")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words:
+        parser().print_help()
+        return 64
+    chosen = parser().parse_args(words[:1]).command
+    module = importlib.import_module(f"splatmeter.cli.{COMMANDS[chosen][0]}")
+    try:
+        return module.run(words[1:])
+    except SplatmeterError as problem:
+        print(f"splatmeter {chosen}: {problem}", file=sys.stderr)
+        return problem.exit_code
+    except KeyboardInterrupt:
+        print(f"splatmeter {chosen}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 141
+
+
+if __name__ == "__main__":
+    sys.exit(main())

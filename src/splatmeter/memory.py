@@ -1,0 +1,114 @@
+"""Peak memory per stage, and the memory a run must need at least."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+FLOATS_PER_GAUSSIAN = 59
+"""3 mean, 3 scale, 4 rotation, 1 opacity, 48 harmonics (degree 3)."""
+
+HELD_BYTES_PER_GAUSSIAN = 3 * 4 * FLOATS_PER_GAUSSIAN
+"""Parameters and both Adam moments: no trainer of this method can hold less in float32."""
+
+STEP_BYTES_PER_GAUSSIAN = 4 * 4 * FLOATS_PER_GAUSSIAN
+"""Plus gradients, for a trainer that materialises them."""
+
+NATIVE_BYTES_PER_GAUSSIAN = 1100
+"""What our CPU engine needs in training, densification included (measured slope, see benchmarks/)."""
+
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
+
+
+def resident_bytes() -> int:
+    return _status_bytes("VmRSS") or _psutil_bytes("rss")
+
+
+def peak_bytes() -> int:
+    """High-water mark of this process since the last reset (since its start where it cannot be reset)."""
+    return _status_bytes("VmHWM") or _psutil_bytes("peak_wset")
+
+
+def reset_peak() -> bool:
+    """True where the system lets a process reset its own mark (Linux)."""
+    try:
+        _CLEAR.write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+class StagePeaks:
+    """Keeps one peak per stage; a stage may be entered many times."""
+
+    def __init__(self) -> None:
+        self._peaks: dict[str, int] = {}
+        self._stage = ""
+
+    @property
+    def peaks(self) -> Mapping[str, int]:
+        self._note()
+        return dict(self._peaks)
+
+    def enter(self, stage: str) -> None:
+        self._note()
+        self._stage = stage
+        reset_peak()
+
+    @contextmanager
+    def during(self, stage: str) -> Iterator[None]:
+        before = self._stage
+        self.enter(stage)
+        try:
+            yield
+        finally:
+            self.enter(before)
+
+    def _note(self) -> None:
+        if self._stage:
+            self._peaks[self._stage] = max(self._peaks.get(self._stage, 0), peak_bytes())
+
+
+def available_bytes() -> int:
+    """What this process may still take: the machine's free memory or its container's limit, whichever is less."""
+    import psutil
+
+    free = int(psutil.virtual_memory().available)
+    for limit_file, usage_file in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
+        try:
+            left = int(Path(limit_file).read_text()) - int(Path(usage_file).read_text())
+        except (OSError, ValueError):
+            continue
+        free = min(free, max(0, left))
+    return free
+
+
+def predicted_training_bytes(gaussians: int, pixels: int, photo_cache_bytes: int) -> int:
+    """Engine, image buffers (render, gradient, loss windows, tiles: about 120 B a pixel), photos, the process itself."""
+    process = 120 * 2**20
+    return process + gaussians * NATIVE_BYTES_PER_GAUSSIAN + pixels * 120 + photo_cache_bytes
+
+
+def _status_bytes(field: str) -> int:
+    if not sys.platform.startswith("linux"):
+        return 0
+    try:
+        for line in _STATUS.read_text().splitlines():
+            if line.startswith(field + ":"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def _psutil_bytes(field: str) -> int:
+    import psutil
+
+    info = psutil.Process().memory_info()
+    return int(getattr(info, field, info.rss))

@@ -1,0 +1,73 @@
+"""The tree spells two sentences; a word may use the words before it and never one after it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "splatmeter"
+SHARED = ("units", "errors", "events", "memory", "ops")
+TRAINER = ("photos", "scene", "gaussians", "render", "loss", "update", "densify", "evaluate", "train")
+LAB_MAY_USE = {"units", "errors", "events", "lab"}
+LONGEST_FILE = 330
+LONGEST_FUNCTION = 45
+
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def word_of(path: Path) -> str:
+    first = path.relative_to(SOURCE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imported_words(path: Path) -> set[str]:
+    """First package component below splatmeter of every import in the file, relative ones resolved."""
+    package = ["splatmeter", *path.relative_to(SOURCE).parts[:-1]]
+    words: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        modules: list[str] = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            stem = ".".join([*base, *([node.module] if node.module else [])])
+            modules = [f"{stem}.{alias.name}" for alias in node.names] if stem == "splatmeter" else [stem]
+        for module in modules:
+            parts = module.split(".")
+            if parts[0] == "splatmeter" and len(parts) > 1 and parts[1] not in ("__version__", "_native"):
+                words.add(parts[1])
+    return words
+
+
+def allowed(word: str) -> set[str] | None:
+    """Words that `word` may import; None means everything."""
+    if word in ("cli", "api", "__init__", "__main__"):
+        return None
+    if word in SHARED:
+        return {"errors"}
+    if word in TRAINER:
+        return {*SHARED, *TRAINER[: TRAINER.index(word) + 1]}
+    if word == "lab":
+        return LAB_MAY_USE
+    if word in ("backends", "listeners"):
+        return {*SHARED, word}
+    raise AssertionError(f"{word} is not a word of the design; add it to ARCHITECTURE.md and here")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_word_uses_only_the_words_before_it(path: Path) -> None:
+    permitted = allowed(word_of(path))
+    if permitted is not None:
+        assert imported_words(path) <= permitted
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_files_and_functions_stay_small(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert text.count("\n") <= LONGEST_FILE, f"{path} is too long: is it one thing?"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert length <= LONGEST_FUNCTION, f"{path.name}:{node.name} has {length} lines"
