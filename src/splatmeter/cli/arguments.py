@@ -1,0 +1,78 @@
+"""Command lines into dataclasses: both spellings of an option, the original's short flags, one-line errors."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from splatmeter.errors import UsageError
+
+Configuration = TypeVar("Configuration")
+
+_BOX = str.maketrans({character: " " for character in "╭╮╰╯│─━┃┏┓┗┛"})
+_ASIDES = ("For full helptext", "Argument helptext", "─" * 8)
+
+
+def parse(
+    cls: type[Configuration],
+    prog: str,
+    argv: Sequence[str],
+    description: str,
+    short: Mapping[str, str] | None = None,
+) -> Configuration:
+    """`cls` filled from `argv`; UsageError (exit code 64) with one sentence when that is impossible.
+
+    `short` maps other spellings to options: {'-s': '--source', '--source_path': '--source'}.
+    """
+    import tyro
+
+    aliases = {_dashed(name): _dashed(option) for name, option in (short or {}).items()}
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            return tyro.cli(
+                cls, prog=prog, args=normalise(argv, aliases), description=description + _listing(aliases)
+            )
+    except SystemExit as ending:
+        if not ending.code:
+            raise
+        raise UsageError(_sentence(complaint.getvalue(), prog)) from None
+
+
+def normalise(argv: Sequence[str], aliases: Mapping[str, str]) -> list[str]:
+    """`--white_background` as `--white-background`, `-s x`, `-sx` and `-s=x` as `--source x`."""
+    words: list[str] = []
+    for word in argv:
+        name, equals, value = word.partition("=")
+        name = _dashed(name)
+        if name in aliases:
+            words += [aliases[name], *([value] if equals else [])]
+        elif word[:2] in aliases and not word.startswith("--"):
+            words += [aliases[word[:2]], word[2:]]
+        else:
+            words.append(name + equals + value)
+    return words
+
+
+def _dashed(name: str) -> str:
+    return "--" + name[2:].replace("_", "-") if name.startswith("--") else name
+
+
+def _listing(aliases: Mapping[str, str]) -> str:
+    flags = [f"{name} {option}" for name, option in aliases.items() if not name.startswith("--")]
+    return "\n\nShort forms: " + ", ".join(flags) + "." if flags else ""
+
+
+def _sentence(complaint: str, prog: str) -> str:
+    """What the parser says inside its box, without the box and without the help it repeats."""
+    kept: list[str] = []
+    for line in complaint.splitlines()[1:]:
+        if any(aside in line for aside in _ASIDES):
+            if kept and "Perhaps you meant" not in complaint:
+                break
+            continue
+        kept.append(line.translate(_BOX).strip())
+    text = " ".join(filter(None, kept)).rstrip(".") or "these arguments cannot be understood"
+    return f"{text}. See {prog} --help"

@@ -1,0 +1,79 @@
+"""The command line accepts the original's spelling and complains in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from splatmeter.cli.arguments import normalise, parse
+from splatmeter.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Example:
+    source: Path
+    """Where the photos are."""
+    white_background: bool = False
+    """Composite over white."""
+    network: Literal["vgg", "alex"] = "vgg"
+    """Which one."""
+    resolution: int = -1
+    """Divisor."""
+
+
+SHORT = {"-s": "--source", "--source_path": "--source", "-r": "--resolution", "-w": "--white-background"}
+
+
+def example(*words: str) -> Example:
+    return parse(Example, "splatmeter example", words, "An example.", short=SHORT)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-s", "here", "-w", "-r", "4"),
+        ("--source", "here", "--white-background", "--resolution", "4"),
+        ("--source_path=here", "--white_background", "-r4"),
+        ("-s=here", "-w", "--resolution=4"),
+    ],
+)
+def test_all_spellings_mean_the_same(words: tuple[str, ...]) -> None:
+    assert example(*words) == Example(Path("here"), white_background=True, resolution=4)
+
+
+def test_a_negative_number_is_a_value() -> None:
+    assert example("-s", "here", "-r", "-1").resolution == -1
+
+
+def test_underscores_in_values_stay() -> None:
+    assert normalise(["--images=images_4", "my_folder"], {}) == ["--images=images_4", "my_folder"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), "--source"),
+        (("-s", "a", "--network", "resnet"), "resnet"),
+        (("-s", "a", "-r", "big"), "big"),
+        (("-s", "a", "--sauce", "b"), "--sauce"),
+        (("-s",), "--source"),
+    ],
+)
+def test_errors_are_one_sentence_that_names_the_word(words: tuple[str, ...], expected: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        example(*words)
+    message = str(caught.value)
+    assert expected in message
+    assert "\n" not in message and "│" not in message
+    assert caught.value.exit_code == 64
+
+
+def test_help_shows_the_short_forms_and_leaves_with_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        example("--help")
+    assert not caught.value.code
+    shown = capsys.readouterr().out
+    assert "-s --source" in shown and "Where the photos are." in shown
