@@ -1,0 +1,231 @@
+"""The plain data that compare, audit and log work on: no files, no clocks, no processes.
+
+Whoever executes runs fills in `RunSample`; everything after that is a pure function of these values.
+Unknown is `None` (or empty), never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+
+class Aspect(str, Enum):
+    """What may differ between two arms; a phase declares the aspects it changes."""
+
+    SCENE = "scene"
+    IMAGES = "images"
+    RESOLUTION = "resolution"
+    SPLIT = "split"
+    SEED = "seed"
+    ITERATIONS = "iterations"
+    START = "start"
+    """The checkpoint that the run resumes from."""
+    GAUSSIANS = "gaussians"
+    BACKEND = "backend"
+    MACHINE = "machine"
+    ENVIRONMENT = "environment"
+
+
+class Severity(str, Enum):
+    NOTE = "note"
+    """Worth knowing; decides nothing."""
+    DOUBT = "doubt"
+    """Makes a verdict questionable."""
+    WRONG = "wrong"
+    """Contradicts itself or cannot be true; makes a verdict questionable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One objection with its arithmetic in a sentence that stands alone."""
+
+    kind: str
+    sentence: str
+    severity: Severity = Severity.DOUBT
+    where: str = ""
+    """Which run, arm, phase or line it is about."""
+
+    @property
+    def questions_the_verdict(self) -> bool:
+        return self.severity is not Severity.NOTE
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One side of a comparison: a phase as it was measured."""
+
+    name: str
+    declares: frozenset[Aspect] = frozenset()
+    """Aspects that this phase says it changes against its parent."""
+    speed_only: bool = True
+    """False where the phase says that it means to change quality; then a gain is no surprise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Means over the views of one split at one step."""
+
+    step: int
+    split: str
+    """'test' or 'train'."""
+    metrics: Mapping[str, float]
+    """l1, psnr, ssim, lpips, as in events.Evaluated."""
+    images: tuple[str, ...] = ()
+    """Names of the views that were judged."""
+    model_sha256: str = ""
+    """Of the model that was judged, where it was written; empty if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagePeak:
+    """Highest memory of one stage and how it was learnt."""
+
+    stage: str
+    """'loading', 'training', 'evaluation' or 'saving'."""
+    process_bytes: int | None = None
+    allocated_bytes: int | None = None
+    reserved_bytes: int | None = None
+    device_bytes: int | None = None
+    """Used on the whole card, all processes together."""
+    samples: int | None = None
+    """Samples inside the stage; None for a high-water mark, which misses nothing."""
+    stage_seconds: float | None = None
+    sampler_seconds: float | None = None
+    """Time between two samples; None for a high-water mark."""
+    taken_after_stage: bool = False
+    """The figure was read when the stage was over and its memory perhaps already freed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatePoint:
+    """Speed over a stretch of one run, to see it collapse."""
+
+    step: int
+    gaussians: int
+    steps_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunSample:
+    """One fresh process of one arm: its one number and everything needed to doubt it."""
+
+    arm: Arm
+    block: int
+    order: int
+    """Place within the block, from 0."""
+    seconds: float
+    """Training clock from synchronised step W to step N."""
+    timed_steps: int
+    """N - W."""
+    gaussians_start: int
+    gaussians_end: int
+    run: str = ""
+    """Name of the run's folder, for sentences."""
+    seed: int = 0
+    first_step: int = 0
+    last_step: int = 0
+    evaluations: tuple[Evaluation, ...] = ()
+    loss: float | None = None
+    loss_last_100: float | None = None
+    scene: str = ""
+    resolution: str = ""
+    train_images: tuple[str, ...] = ()
+    test_images: tuple[str, ...] = ()
+    ancestor_images: tuple[str, ...] = ()
+    start_sha256: str = ""
+    model_sha256: str = ""
+    backend: str = ""
+    machine: str = ""
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    """Facts that must agree between arms (versions, flags, limits); not load or time of day."""
+    deterministic: bool = False
+    """The trainer promises the same model for the same seed, start and options."""
+    sh_degree: int = 3
+    image_bytes_held: int = 0
+    """Photos kept in memory during training."""
+    peaks: tuple[StagePeak, ...] = ()
+    card_bytes: int | None = None
+    rates: tuple[RatePoint, ...] = ()
+    allocator_retries: int = 0
+    """Inside the timed window."""
+
+    @property
+    def steps_per_second(self) -> float:
+        return self.timed_steps / self.seconds
+
+    @property
+    def seconds_per_step(self) -> float:
+        return self.seconds / self.timed_steps
+
+    @property
+    def gaussian_steps_per_second(self) -> float:
+        """Throughput that stays comparable when the arms hold different numbers of Gaussians."""
+        return self.steps_per_second * 0.5 * (self.gaussians_start + self.gaussians_end)
+
+    @property
+    def name(self) -> str:
+        return self.run or f"{self.arm.name}, block {self.block}"
+
+
+@dataclass(frozen=True, slots=True)
+class SliceSample:
+    """One arm's turn within a sliced block: the same steps for both arms, seconds apart."""
+
+    arm: str
+    block: int
+    index: int
+    """Number of the pair of slices within the block."""
+    first_step: int
+    last_step: int
+    seconds: float
+
+
+class VerdictKind(str, Enum):
+    """The closed set; its order here is not the order of the rules (see verdict.py)."""
+
+    FASTER = "faster"
+    NO_SPEED_UP = "no speed-up"
+    SLOWER = "slower"
+    QUALITY_LOST = "quality lost"
+    UNDECIDED = "undecided"
+    QUESTIONABLE = "questionable"
+    VERIFIED = "verified"
+    PLANNED = "planned"
+    ON_HOLD = "on hold"
+
+    @property
+    def exit_code(self) -> int:
+        """Of `lab gate`: 0 go, 1 stop, 2 nobody knows yet, 3 somebody must look."""
+        return _EXIT_CODES[self]
+
+
+_EXIT_CODES = {
+    VerdictKind.FASTER: 0,
+    VerdictKind.NO_SPEED_UP: 0,
+    VerdictKind.VERIFIED: 0,
+    VerdictKind.SLOWER: 1,
+    VerdictKind.QUALITY_LOST: 1,
+    VerdictKind.UNDECIDED: 2,
+    VerdictKind.PLANNED: 2,
+    VerdictKind.ON_HOLD: 2,
+    VerdictKind.QUESTIONABLE: 3,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    kind: VerdictKind
+    sentence: str
+    """In plain words, with the numbers that decided."""
+    reasons: tuple[str, ...] = ()
+    """Findings, quality bounds and caveats, one sentence each."""
+    below_tolerated_difference: bool = False
+    more_blocks: int | None = None
+    """About how many more are needed when undecided; None if more would not help or none are needed."""
+
+    @property
+    def exit_code(self) -> int:
+        return self.kind.exit_code
