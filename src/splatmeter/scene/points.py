@@ -1,0 +1,51 @@
+"""The sparse cloud a scene starts from: reconstructed points, or random ones where nothing is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatmeter.errors import InputError
+from splatmeter.ops import F32, F64
+
+RANDOM_POINTS = 100_000
+RANDOM_HALF_SIDE = 1.3
+"""The NeRF-synthetic objects fit into this cube."""
+NEUTRAL_COLOR = 127
+"""What every random point becomes in the original once its colours are stored in 8 bits."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PointCloud:
+    positions: F32  # [N, 3] world
+    colors: NDArray[np.uint8]  # [N, 3]
+
+    @property
+    def count(self) -> int:
+        return len(self.positions)
+
+
+def random_cloud(count: int = RANDOM_POINTS) -> PointCloud:
+    """The original's cloud for scenes without one: seed 0 of NumPy's legacy generator, always the same points."""
+    generator = np.random.RandomState(0)
+    positions = generator.random_sample((count, 3)) * (2 * RANDOM_HALF_SIDE) - RANDOM_HALF_SIDE  # [N, 3]
+    return PointCloud(positions.astype(np.float32), np.full((count, 3), NEUTRAL_COLOR, np.uint8))
+
+
+def checked_cloud(positions: F64 | F32, colors: NDArray[np.uint8], where: Path) -> PointCloud:
+    """Drops points that are not finite in float32: one of them would poison the whole training."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        single = np.asarray(positions).astype(np.float32)  # [N, 3]
+    finite = np.isfinite(single).all(axis=1)  # [N]
+    if not finite.any():
+        kind = "no points" if not len(single) else "no point with finite coordinates"
+        raise InputError(
+            f"{where} holds {kind}, so there is nothing to start from. "
+            "Re-run the reconstruction (colmap mapper) or supply a points3D.ply."
+        )
+    if finite.all():
+        return PointCloud(np.ascontiguousarray(single), np.ascontiguousarray(colors))
+    return PointCloud(single[finite], colors[finite])
