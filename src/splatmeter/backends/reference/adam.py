@@ -1,0 +1,150 @@
+"""Dense Adam, and the closed form of the steps that unseen rows have missed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...errors import UsageError
+from ...ops import (
+    GEOMETRY_WIDTH,
+    HARMONICS_WIDTH,
+    LAST_UPDATE,
+    LOG_SCALES,
+    MEANS,
+    OPACITY_LOGITS,
+    OPTIMIZED,
+    ROTATIONS,
+    SECOND_GEOMETRY,
+    AdamStep,
+    Gradients,
+    Pending,
+    Rates,
+    Table,
+)
+
+FIRST = OPTIMIZED  # the first moments' columns in geometry_moments
+SECOND = slice(SECOND_GEOMETRY, SECOND_GEOMETRY + OPTIMIZED.stop)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settled:
+    """A copy of a table's parameters and moments with nothing pending."""
+
+    geometry: Tensor  # [N, 16]
+    harmonics: Tensor  # [N, 48]
+    geometry_first: Tensor  # [N, 11]
+    geometry_second: Tensor  # [N, 11]
+    harmonics_first: Tensor  # [N, 48]
+    harmonics_second: Tensor  # [N, 48]
+
+
+def copies(table: Table, dtype: torch.dtype) -> Settled:
+    moments = table.geometry_moments
+    arrays = (
+        table.geometry,
+        table.harmonics,
+        moments[:, FIRST],
+        moments[:, SECOND],
+        table.harmonics_first,
+        table.harmonics_second,
+    )
+    return Settled(*[torch.tensor(array, dtype=dtype) for array in arrays])
+
+
+def geometry_rates(rates: Rates, dtype: torch.dtype) -> Tensor:
+    """One rate per optimized column [11]."""
+    result = torch.empty(GEOMETRY_WIDTH, dtype=dtype)
+    result[MEANS] = rates.mean
+    result[LOG_SCALES] = rates.scale
+    result[ROTATIONS] = rates.rotation
+    result[OPACITY_LOGITS] = rates.opacity
+    return result[OPTIMIZED]
+
+
+def harmonics_rates(rates: Rates, dtype: torch.dtype) -> Tensor:
+    """One rate per coefficient [48]; the first three are the constant band."""
+    result = torch.full((HARMONICS_WIDTH,), rates.harmonics_rest, dtype=dtype)
+    result[:3] = rates.harmonics_dc
+    return result
+
+
+def settled(table: Table, *, dtype: torch.dtype) -> Settled:
+    """What the table stands for: each row moved by the zero-gradient steps it has missed.
+
+    In such a step t the moments only shrink, so that with epsilon negligible beside sqrt(v)
+        p -= rate_t * (b1^j m) / sqrt(b2^j v) * sqrt(1 - b2^t) / (1 - b1^t),   j = 1 ... age,
+    where everything but m / sqrt(v) is the same for all rows of one age: `drift[age]` is its sum.
+    """
+    now = copies(table, dtype)
+    pending = table.pending
+    if pending is None or not table.trainable:
+        return now
+    age = (pending.step - now.geometry[:, LAST_UPDATE]).long().clamp(0, len(pending.drift) - 1)  # [N]
+    drift = torch.as_tensor(pending.drift, dtype=dtype)[age]  # [N]
+    mean_drift = torch.as_tensor(pending.mean_drift, dtype=dtype)[age]  # [N]
+    epsilon = AdamStep(pending.step, pending.rates).epsilon
+
+    distance = drift[:, None] * geometry_rates(pending.rates, dtype)  # [N, 11]
+    distance[:, MEANS] = mean_drift[:, None]  # their rate changes with the step: it is inside the sum
+    direction = now.geometry_first / (now.geometry_second.sqrt() + epsilon)
+    now.geometry[:, OPTIMIZED] -= direction * distance
+    direction = now.harmonics_first / (now.harmonics_second.sqrt() + epsilon)
+    now.harmonics.sub_(direction * drift[:, None] * harmonics_rates(pending.rates, dtype))
+    shrink_moments(now, pending, age)
+    now.geometry[:, LAST_UPDATE] = pending.step
+    return now
+
+
+def shrink_moments(now: Settled, pending: Pending, age: Tensor) -> None:
+    first_decay = torch.as_tensor(pending.first_decay, dtype=now.geometry.dtype)[age][:, None]  # [N, 1]
+    second_decay = torch.as_tensor(pending.second_decay, dtype=now.geometry.dtype)[age][:, None]  # [N, 1]
+    now.geometry_first.mul_(first_decay)
+    now.harmonics_first.mul_(first_decay)
+    now.geometry_second.mul_(second_decay)
+    now.harmonics_second.mul_(second_decay)
+
+
+def write_back(table: Table, now: Settled) -> None:
+    table.geometry[:] = now.geometry.numpy()
+    table.harmonics[:] = now.harmonics.numpy()
+    table.geometry_moments[:, FIRST] = now.geometry_first.numpy()
+    table.geometry_moments[:, SECOND] = now.geometry_second.numpy()
+    table.harmonics_first[:] = now.harmonics_first.numpy()
+    table.harmonics_second[:] = now.harmonics_second.numpy()
+
+
+def settle(table: Table, *, dtype: torch.dtype) -> None:
+    """Doing it twice changes nothing: the second time every age is 0."""
+    if table.pending is not None and table.trainable:
+        write_back(table, settled(table, dtype=dtype))
+
+
+def step(table: Table, gradients: Gradients, adam_step: AdamStep, *, dtype: torch.dtype) -> None:
+    """Every row moves, seen or not. The table must be settled."""
+    if not table.trainable:
+        raise UsageError(
+            "This table was read from a model file: without optimizer moments it cannot be trained."
+        )
+    now = copies(table, dtype)
+    slope = torch.as_tensor(gradients.geometry[:, OPTIMIZED], dtype=dtype)  # [N, 11]
+    moments = (now.geometry_first, now.geometry_second)
+    now.geometry[:, OPTIMIZED] -= descent(moments, slope, adam_step) * geometry_rates(adam_step.rates, dtype)
+    slope = torch.as_tensor(gradients.harmonics, dtype=dtype)  # [N, 48]
+    moments = (now.harmonics_first, now.harmonics_second)
+    now.harmonics.sub_(descent(moments, slope, adam_step) * harmonics_rates(adam_step.rates, dtype))
+    now.geometry[:, LAST_UPDATE] = np.float32(adam_step.number)
+    write_back(table, now)
+
+
+def descent(moments: tuple[Tensor, Tensor], slope: Tensor, adam_step: AdamStep) -> Tensor:
+    """Updates the moments in place; the step for a rate of 1, epsilon outside the root as in torch."""
+    first, second = moments
+    beta1, beta2, number = adam_step.beta1, adam_step.beta2, adam_step.number
+    first.mul_(beta1).add_((1 - beta1) * slope)
+    second.mul_(beta2).add_((1 - beta2) * slope * slope)
+    root = second.sqrt() / (1 - beta2**number) ** 0.5
+    return first / (1 - beta1**number) / (root + adam_step.epsilon)

@@ -1,0 +1,39 @@
+"""The operations of one precision put together into a backend."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from ...ops import F32, AdamStep, Backend, Tape
+from . import adam, image_loss, raster, space, statistics, surgery
+
+
+def assemble(dtype: torch.dtype) -> Backend:
+    return Backend(
+        name="reference",
+        forward=partial(raster.forward, dtype=dtype),
+        backward=raster.backward,
+        backward_and_update=partial(backward_and_update, dtype=dtype),
+        adam=partial(adam.step, dtype=dtype),
+        settle=partial(adam.settle, dtype=dtype),
+        image_loss=partial(image_loss.image_loss, dtype=dtype),
+        similarity=partial(image_loss.similarity, dtype=dtype),
+        sampling_distance=partial(space.sampling_distance, dtype=dtype),
+        neighbour_distance=partial(space.neighbour_distance, dtype=dtype),
+        morton_order=space.morton_order,
+        rearrange=surgery.rearrange,
+        description={"device": "cpu", "torch": torch.__version__, "dtype": str(dtype).removeprefix("torch.")},
+    )
+
+
+def backward_and_update(
+    tape: Tape, color_gradient: F32, step: AdamStep | None, *, dtype: torch.dtype
+) -> None:
+    """The three parts one after the other; the native engine's single pass must give the same table."""
+    gradients = raster.backward(tape, color_gradient, None)
+    statistics.gather(tape.table, gradients)
+    if step is not None:
+        adam.settle(tape.table, dtype=dtype)  # forward saw the settled parameters, so Adam moves those
+        adam.step(tape.table, gradients, step, dtype=dtype)
