@@ -1,4 +1,4 @@
-"""Command lines into dataclasses: both spellings of an option, the original's short flags, one-line errors."""
+"""Command lines into dataclasses: both spellings of an option, the original's short flags, short errors."""
 
 from __future__ import annotations
 
