@@ -1,0 +1,53 @@
+"""Which Gaussians go, and the opacity reset that makes them prove themselves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatmeter.gaussians import gaussians
+from splatmeter.ops import (
+    F32,
+    LOG_SCALES,
+    OPACITY_LOGITS,
+    OPTIMIZED,
+    SECOND_GEOMETRY,
+    Table,
+)
+
+LOWEST_OPACITY = 0.005
+"""Below this a Gaussian is hardly drawn (1/255 is 0.0039)."""
+
+LARGEST_SHARE = 0.1
+"""The original's world-size prune: largest scale above this share of the extent."""
+
+RESET_OPACITY = 0.01
+
+
+def faint(table: Table, threshold: float) -> NDArray[np.bool_]:
+    """By the raw opacity, without the 3D filter, as in the original; what is not a number goes as well."""
+    logits = table.geometry[:, OPACITY_LOGITS]  # [N]
+    visible = logits >= np.float32(math.log(threshold / (1 - threshold)))  # [N] false for NaN
+    return ~visible | ~np.isfinite(table.geometry[:, OPTIMIZED]).all(axis=1)
+
+
+def largest_scales(table: Table) -> F32:
+    """Raw, without the 3D filter [N]."""
+    with np.errstate(over="ignore"):
+        return np.exp(table.geometry[:, LOG_SCALES].max(axis=1, initial=-np.inf))
+
+
+def reset_opacities(table: Table) -> None:
+    """Limit the *filtered* opacity to 0.01, and forget the opacity's moments.
+
+    Where it is below already nothing changes. Elsewhere o' = c o with the filter's coefficient c, so the
+    stored opacity that gives 0.01 is o * 0.01 / o'. The table must be settled.
+    """
+    filtered = gaussians.filtered_opacities(table).astype(np.float64)  # [N]
+    high = filtered > RESET_OPACITY  # [N]
+    opacities = gaussians.opacities(table).astype(np.float64)[high] * (RESET_OPACITY / filtered[high])
+    table.geometry[high, OPACITY_LOGITS] = gaussians.logit(opacities)
+    table.geometry_moments[:, OPACITY_LOGITS] = 0
+    table.geometry_moments[:, SECOND_GEOMETRY + OPACITY_LOGITS] = 0

@@ -1,0 +1,68 @@
+"""Cloning, splitting and removing as one rearrangement of rows, in Morton order afterwards."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatmeter.ops import F32, LOG_SCALES, MEANS, ROTATIONS, Backend, Table
+
+CHILDREN = 2
+"""A split Gaussian is replaced by this many."""
+
+SHRINK = 0.8 * CHILDREN
+"""Children are this much smaller than their parent in every axis."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What happens to each row. Rows neither kept nor split disappear."""
+
+    keep: NDArray[np.bool_]  # [N]
+    clone: NDArray[np.bool_]  # [N] append an exact copy
+    split: NDArray[np.bool_]  # [N] append two smaller children in its place (not kept, then)
+
+
+def operate(table: Table, plan: Plan, backend: Backend, generator: np.random.Generator) -> Table:
+    """The table after the plan, rows in Morton order; the old table is used up. It must be settled.
+
+    Appended rows start with zero moments. All statistics start again.
+    """
+    kept, cloned, split = (np.flatnonzero(mask) for mask in (plan.keep, plan.clone, plan.split))
+    sources = np.concatenate([kept, cloned, *[split] * CHILDREN])  # [M]
+    fresh = np.arange(len(sources)) >= len(kept)  # [M]
+    first_child = len(kept) + len(cloned)
+    means = table.geometry[sources, MEANS]  # [M, 3]
+    means[first_child:] += _offsets(table.geometry[split], generator)
+    order = backend.morton_order(np.ascontiguousarray(means))  # [M]
+    pending = table.pending
+    changed = backend.rearrange(table, np.ascontiguousarray(sources[order]), np.ascontiguousarray(fresh[order]))
+    changed.pending = pending
+    children = np.flatnonzero(order >= first_child)  # [2K] rows in the new table
+    changed.geometry[children, MEANS] = means[order[children]]
+    changed.geometry[children, LOG_SCALES] -= np.float32(math.log(SHRINK))
+    return changed
+
+
+def _offsets(parents: F32, generator: np.random.Generator) -> F32:
+    """R(q) e with e ~ N(0, diag(s^2)): all first children, then all second ones [2K, 3]."""
+    with np.errstate(over="ignore"):
+        sigma = np.exp(parents[:, LOG_SCALES])  # [K, 3] raw: the 3D filter has no part in this
+    draws = generator.standard_normal((CHILDREN, len(parents), 3), dtype=np.float32) * sigma  # [2, K, 3]
+    turned = np.einsum("kij,ckj->cki", rotation_matrices(parents[:, ROTATIONS]), draws)  # [2, K, 3]
+    return turned.reshape(-1, 3).astype(np.float32)
+
+
+def rotation_matrices(quaternions: F32) -> F32:
+    """From (w, x, y, z) of any length [K, 4] to [K, 3, 3]."""
+    length = np.linalg.norm(quaternions, axis=1, keepdims=True)
+    w, x, y, z = (quaternions / np.maximum(length, np.float32(1e-12))).T  # each [K]
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)  # [K, 3, 3]

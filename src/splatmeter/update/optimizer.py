@@ -1,0 +1,87 @@
+"""Adam with dense semantics, and the account of what rows that were not seen are still owed.
+
+The published optimizer moves every Gaussian in every step, seen or not. A lazy backend touches only the
+seen ones; for the others the missed steps have the closed form of `ops.Pending`, whose tables are kept here.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from splatmeter.ops import (
+    F32,
+    F64,
+    PENDING_AGES,
+    AdamStep,
+    Backend,
+    Pending,
+    Rates,
+    Table,
+    Tape,
+)
+
+BETA1 = 0.9
+BETA2 = 0.999
+EPSILON = 1e-15
+
+_AGES = np.arange(PENDING_AGES, dtype=np.float64)  # [AGES]
+_FADING: F64 = BETA1**_AGES * BETA2 ** (-_AGES / 2)  # [AGES] b1^k b2^(-k/2)
+_FIRST_DECAY: F32 = (BETA1**_AGES).astype(np.float32)
+_SECOND_DECAY: F32 = (BETA2**_AGES).astype(np.float32)
+
+
+class Drift:
+    """By age k in steps: the sum of what the last k zero-gradient steps add up to, in float64."""
+
+    def __init__(self) -> None:
+        self.unit: F64 = np.zeros(PENDING_AGES)  # [AGES] for a rate of 1
+        self.mean: F64 = np.zeros(PENDING_AGES)  # [AGES] with the means' own rate of each step
+
+    def advance(self, number: int, mean_rate: float) -> None:
+        """Account for step `number`: everyone grows one step older and owes one more term."""
+        correction = math.sqrt(1 - BETA2**number) / (1 - BETA1**number)
+        for table, rate in ((self.unit, 1.0), (self.mean, mean_rate)):
+            table[1:] = table[:-1] + (rate * correction) * _FADING[1:]  # the sum is a new array before it is stored
+            table[0] = 0.0
+
+    def pending(self, step: int, rates: Rates) -> Pending:
+        return Pending(
+            step=step,
+            drift=self.unit.astype(np.float32),
+            mean_drift=self.mean.astype(np.float32),
+            rates=rates,
+            first_decay=_FIRST_DECAY,
+            second_decay=_SECOND_DECAY,
+        )
+
+
+class Optimizer:
+    """Counts Adam steps (densification steps are none) and hands the account to the table after each."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.steps = 0
+        self.drift = Drift()
+        self.rates: Rates | None = None
+
+    def update(self, table: Table, tape: Tape, image_gradient: F32, rates: Rates) -> None:
+        """One step: backward, statistics and Adam, fused where the backend can."""
+        step = AdamStep(self.steps + 1, rates, BETA1, BETA2, EPSILON)
+        self.backend.backward_and_update(tape, image_gradient, step)
+        self.steps += 1
+        self.rates = rates
+        self.drift.advance(self.steps, rates.mean)
+        table.pending = self.drift.pending(self.steps, rates)
+
+    def observe(self, tape: Tape, image_gradient: F32) -> None:
+        """Backward for the statistics alone: the turn of a densification step, in which nothing learns."""
+        self.backend.backward_and_update(tape, image_gradient, None)
+
+    def restore(self, table: Table, steps: int, drift: Drift, rates: Rates | None) -> None:
+        """Go on where a checkpoint ended."""
+        self.steps = steps
+        self.drift = drift
+        self.rates = rates
+        table.pending = drift.pending(steps, rates) if rates is not None else None

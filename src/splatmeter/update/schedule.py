@@ -1,0 +1,52 @@
+"""Learning rates over the steps: the position's falls exponentially, the others stay."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from splatmeter.ops import Rates
+
+HARMONICS_INTERVAL = 1000
+"""One more degree of harmonics every so many steps: colour first, view dependence once shapes exist."""
+
+REST_DIVISOR = 20.0
+"""Coefficients above degree 0 learn this much slower than the colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Rates as the original's flags give them; `extent` scales what is a length in the world."""
+
+    extent: float
+    position_first: float = 0.00016
+    position_last: float = 0.0000016
+    position_steps: int = 30_000
+    harmonics: float = 0.0025
+    opacity: float = 0.05
+    scale: float = 0.005
+    rotation: float = 0.001
+
+    def rates(self, step: int) -> Rates:
+        """Of the step with this number, counted from 1."""
+        return Rates(
+            mean=self.position(step),
+            harmonics_dc=self.harmonics,
+            harmonics_rest=self.harmonics / REST_DIVISOR,
+            opacity=self.opacity,
+            scale=self.scale,
+            rotation=self.rotation,
+        )
+
+    def position(self, step: int) -> float:
+        """Log-linear from first to last over `position_steps`, constant afterwards."""
+        if self.position_first <= 0 or self.position_last <= 0:
+            return 0.0  # the original treats a rate of zero as "positions do not move"
+        done = min(max(step / self.position_steps, 0.0), 1.0)
+        rate = math.exp((1 - done) * math.log(self.position_first) + done * math.log(self.position_last))
+        return rate * self.extent
+
+
+def next_degree(degree: int, step: int, limit: int) -> int:
+    """Active degree of harmonics at a step, given the degree of the step before."""
+    return min(limit, degree + 1) if step % HARMONICS_INTERVAL == 0 else min(limit, degree)
