@@ -68,7 +68,7 @@ def focal_of_angle(angle: float, width: int) -> float:
 
 def pose_from_quaternion(quaternion: F64, translation: F64) -> Pose:
     """COLMAP's world-to-camera (w, x, y, z) and translation; ValueError where they are no pose."""
-    length = float(np.linalg.norm(quaternion))
+    length = math.hypot(*quaternion.tolist())
     if not (math.isfinite(length) and _single_precision(translation)):
         raise ValueError("is not finite")
     if length < 1e-12:
@@ -85,7 +85,7 @@ def pose_from_quaternion(quaternion: F64, translation: F64) -> Pose:
 
 
 def quaternion_of_rotation(rotation: F64) -> F64:
-    """(w, x, y, z) with w >= 0; the largest component is computed first, so nothing is divided by almost zero."""
+    """(w, x, y, z) with w >= 0; built on the largest component, so nothing is divided by almost zero."""
     r = np.asarray(rotation, np.float64)
     xx, yy, zz = r[0, 0], r[1, 1], r[2, 2]
     # Each row is 4 q_k (w, x, y, z) for one k; the one with the largest diagonal is the safest. [4, 4]
@@ -103,13 +103,14 @@ def quaternion_of_rotation(rotation: F64) -> F64:
 
 
 def pose_from_nerf(camera_to_world: F64) -> Pose:
-    """A NeRF-synthetic transform_matrix [4, 4] (axes x right, y up, z backward); ValueError where it is no pose."""
+    """Inverts a transform_matrix [4, 4] (x right, y up, z backward); ValueError where it is no pose."""
     if not _single_precision(camera_to_world):
         raise ValueError("is not finite")
     matrix = np.array(camera_to_world, np.float64)  # [4, 4]
     matrix[:3, 1:3] *= -1
     rotation = matrix[:3, :3]
-    if np.abs(rotation @ rotation.T - np.eye(3)).max() > LARGEST_ROTATION_ERROR or np.linalg.det(rotation) < 0:
+    error = np.abs(rotation @ rotation.T - np.eye(3)).max()
+    if error > LARGEST_ROTATION_ERROR or np.linalg.det(rotation) < 0:
         raise ValueError("has no rotation in its upper left 3x3 block")
     world_to_camera = np.linalg.inv(np.vstack([matrix[:3], [0.0, 0.0, 0.0, 1.0]]))  # [4, 4]
     return Pose(world_to_camera[:3, :3].copy(), world_to_camera[:3, 3].copy())

@@ -29,7 +29,7 @@ class PointCloud:
 
 
 def random_cloud(count: int = RANDOM_POINTS) -> PointCloud:
-    """The original's cloud for scenes without one: seed 0 of NumPy's legacy generator, always the same points."""
+    """The original's cloud for scenes without one: always the same, seed 0 of NumPy's legacy generator."""
     generator = np.random.RandomState(0)
     positions = generator.random_sample((count, 3)) * (2 * RANDOM_HALF_SIDE) - RANDOM_HALF_SIDE  # [N, 3]
     return PointCloud(positions.astype(np.float32), np.full((count, 3), NEUTRAL_COLOR, np.uint8))

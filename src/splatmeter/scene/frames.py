@@ -1,0 +1,74 @@
+"""One photo with its pose, as every kind of scene file describes it; and what names may look like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from splatmeter.errors import InputError, MissingFile
+from splatmeter.scene.camera import Intrinsics, Pose
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """Before the resolution is chosen; `name` is unique within a scene."""
+
+    name: str
+    path: Path
+    intrinsics: Intrinsics
+    pose: Pose
+    mask: Path | None = None
+    level: int = 0
+    """Of a multi-scale data set: 0 is full size, each further level half of it."""
+
+
+def read_bytes(path: Path) -> bytes:
+    """The whole file; the size of a count in its header never decides how much is allocated."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise MissingFile(f"{path} does not exist. Check --source_path.") from None
+    except OSError as problem:
+        raise InputError(
+            f"{path} cannot be read ({problem.strerror}). Check the file and its permissions."
+        ) from None
+
+
+def safe_name(name: str, where: Path) -> str:
+    """A relative path that stays inside its folder, without a leading './'; anything else is refused."""
+    windows = PureWindowsPath(name)
+    parts = PurePosixPath(name).parts
+    unsafe = (
+        not parts
+        or "\0" in name
+        or len(name.encode("utf-8", "replace")) > 1000
+        or ".." in parts
+        or ".." in windows.parts
+        or bool(windows.drive or windows.root)
+        or PurePosixPath(name).is_absolute()
+    )
+    if unsafe:
+        raise InputError(
+            f"{where} names the photo {name[:80]!r}, which is not a path inside the scene. "
+            "Use relative names without '..'."
+        )
+    return "/".join(parts)
+
+
+def check_distinct(names: Sequence[str], where: Path) -> None:
+    if len(set(names)) == len(names):
+        return
+    seen: set[str] = set()
+    first = next(name for name in names if name in seen or seen.add(name))
+    raise InputError(f"{where} names the photo {first!r} more than once. Remove the duplicates.")
+
+
+def check_present(names: Sequence[str], paths: Sequence[Path], where: Path, folder: Path) -> None:
+    """One message for all photos that are missing, with the first as an example."""
+    missing = [name for name, path in zip(names, paths, strict=True) if not path.is_file()]
+    if missing:
+        raise MissingFile(
+            f"{len(missing)} of {len(names)} photos named in {where.name} are not in {folder}/ "
+            f"(first: {missing[0]}). Pass --images or re-run the downscaling."
+        )
