@@ -190,12 +190,13 @@ def read_model(path: Path) -> Model:
         raise InputError(f"{path} is not a file; name a .ply model.")
     try:
         with path.open("rb") as stream:
-            return _read(stream, path, path.stat().st_size)
+            return read_stream(stream, path, path.stat().st_size)
     except OSError as problem:
         raise InputError(f"Cannot read {path}: {problem.strerror or problem}.") from problem
 
 
-def _read(stream: BinaryIO, path: Path, size: int) -> Model:
+def read_stream(stream: BinaryIO, path: Path, size: int) -> Model:
+    """The reader itself; `path` only names the file in messages, `size` is what the stream holds in bytes."""
     header = read_header(stream, path)
     earlier, vertex = header.before("vertex")
     if vertex is None:
@@ -230,8 +231,8 @@ def _check_properties(vertex: Element, path: Path) -> int:
             f"{path} lacks {len(missing)} of the properties of Gaussians ({listed}). {SUPPORTED}."
         )
     rest = sum(name.startswith("f_rest_") for name in names)
-    if rest % 3 or any(f"f_rest_{index}" not in names for index in range(rest)):
-        raise InputError(f"{path}: {rest} f_rest properties are not a whole set; 0, 9, 24 or 45 are.")
+    if rest not in (0, 9, 24, 45) or any(f"f_rest_{index}" not in names for index in range(rest)):
+        raise InputError(f"{path}: {rest} f_rest properties belong to no SH degree from 0 to 3 (0, 9, 24 and 45 do).")
     return degree_of(1 + rest // 3)
 
 
