@@ -1,0 +1,1 @@
+"""Files of pixels: their size, their decoding, and a bounded memory of them."""

@@ -2,7 +2,8 @@
 
 The cache keeps what came first and never evicts. Training walks through a fresh permutation of all views in
 each round, so a photo comes back only after about all the others: "least recently used" would throw each
-photo away shortly before it is needed, whereas a fixed set that fills the budget is hit in proportion to its size.
+photo away shortly before it is needed, whereas a fixed set that fills the budget is hit in proportion to its
+size.
 """
 
 from __future__ import annotations

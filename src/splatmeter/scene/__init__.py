@@ -1,0 +1,1 @@
+"""Where the cameras stood and what they saw: views, points, split, and the order of training."""

@@ -1,7 +1,7 @@
 """A scene reconstructed by COLMAP: <source>/sparse/0 (or <source>/sparse) beside a folder of photos.
 
-Differs from the original: the principal point counts, sub-folders and dots in names are kept, SIMPLE_PINHOLE is
-read from text files too, and a broken binary file is reported instead of silently replaced by its text twin.
+Differs from the original: the principal point counts, sub-folders and dots in names are kept, SIMPLE_PINHOLE
+is read from text files too, and a broken binary file is reported, not silently replaced by its text twin.
 """
 
 from __future__ import annotations
@@ -127,5 +127,6 @@ def _pose_of(image: ColmapImage, where: Path) -> Pose:
         return pose_from_quaternion(values[:4], values[4:])
     except ValueError as problem:
         raise InputError(
-            f"{where}: the pose of {image.name!r} {problem}. Remove the photo from the model, or re-run colmap."
+            f"{where}: the pose of {image.name!r} {problem}. "
+            "Remove the photo from the model, or re-run colmap."
         ) from None

@@ -64,11 +64,16 @@ def check_distinct(names: Sequence[str], where: Path) -> None:
     raise InputError(f"{where} names the photo {first!r} more than once. Remove the duplicates.")
 
 
-def check_present(names: Sequence[str], paths: Sequence[Path], where: Path, folder: Path) -> None:
+MISSING_PHOTOS = "Pass --images or re-run the downscaling."
+
+
+def check_present(
+    names: Sequence[str], paths: Sequence[Path], where: Path, folder: Path, remedy: str = MISSING_PHOTOS
+) -> None:
     """One message for all photos that are missing, with the first as an example."""
     missing = [name for name, path in zip(names, paths, strict=True) if not path.is_file()]
     if missing:
         raise MissingFile(
             f"{len(missing)} of {len(names)} photos named in {where.name} are not in {folder}/ "
-            f"(first: {missing[0]}). Pass --images or re-run the downscaling."
+            f"(first: {missing[0]}). {remedy}"
         )

@@ -22,6 +22,8 @@ NEUTRAL_COLOR = 127
 class PointCloud:
     positions: F32  # [N, 3] world
     colors: NDArray[np.uint8]  # [N, 3]
+    dropped: int = 0
+    """Points of the file that were left out because they were not finite."""
 
     @property
     def count(self) -> int:
@@ -48,4 +50,4 @@ def checked_cloud(positions: F64 | F32, colors: NDArray[np.uint8], where: Path) 
         )
     if finite.all():
         return PointCloud(np.ascontiguousarray(single), np.ascontiguousarray(colors))
-    return PointCloud(single[finite], colors[finite])
+    return PointCloud(single[finite], colors[finite], int((~finite).sum()))

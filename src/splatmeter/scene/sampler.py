@@ -70,8 +70,8 @@ class ViewSampler:
             ) from None
         if not same:
             raise CheckpointError(
-                f"The checkpoint was drawing from {state['count']} views with seed {state['seed']}, this run from "
-                f"{count} with seed {self._seed}. Resume with the scene, split and seed it was made with."
+                f"The checkpoint was drawing from {state['count']} views with seed {state['seed']}, this run "
+                f"from {count} with seed {self._seed}. Resume with the scene, split and seed it began with."
             )
         self._random, self._left, self._peeked = fresh, left, peeked
 

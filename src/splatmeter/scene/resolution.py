@@ -1,0 +1,40 @@
+"""The size photos are trained at, from the --resolution option."""
+
+from __future__ import annotations
+
+from splatmeter.errors import UsageError
+from splatmeter.photos.photo import LARGEST_PHOTO_PIXELS
+
+DIVISORS = (1, 2, 4, 8, 16, 32, 64)
+AUTOMATIC = -1
+AUTOMATIC_WIDTH = 1600
+"""Photos wider than this are shrunk to it unless a resolution is asked for."""
+WIDEST = 2**17
+
+
+def target_size(width: int, height: int, resolution: int) -> tuple[int, int]:
+    """A divisor rounds (halves to even, as Python does); -1 and a target width truncate.
+
+    The truncation is the original's: int(w / (w / 1600)) is 1599 for 560 of the widths from 1601 to 11999.
+    """
+    if resolution in DIVISORS:
+        size = round(width / resolution), round(height / resolution)
+    elif resolution == AUTOMATIC:
+        size = _truncated(width, height, AUTOMATIC_WIDTH if width > AUTOMATIC_WIDTH else width)
+    elif 0 < resolution <= WIDEST:
+        size = _truncated(width, height, resolution)
+    else:
+        raise UsageError(
+            f"--resolution {resolution} makes no sense. Use a divisor ({', '.join(map(str, DIVISORS))}), "
+            f"a width in pixels, or {AUTOMATIC} for at most {AUTOMATIC_WIDTH} pixels."
+        )
+    if size[0] * size[1] > LARGEST_PHOTO_PIXELS:
+        raise UsageError(
+            f"--resolution {resolution} would enlarge a {width}x{height} photo beyond all measure."
+        )
+    return size
+
+
+def _truncated(width: int, height: int, target: int) -> tuple[int, int]:
+    scale = width / target
+    return int(width / scale), int(height / scale)
