@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -136,7 +135,7 @@ def step(table: Table, gradients: Gradients, adam_step: AdamStep, *, dtype: torc
     slope = torch.as_tensor(gradients.harmonics, dtype=dtype)  # [N, 48]
     moments = (now.harmonics_first, now.harmonics_second)
     now.harmonics.sub_(descent(moments, slope, adam_step) * harmonics_rates(adam_step.rates, dtype))
-    now.geometry[:, LAST_UPDATE] = np.float32(adam_step.number)
+    now.geometry[:, LAST_UPDATE] = adam_step.number
     write_back(table, now)
 
 
