@@ -1,8 +1,8 @@
 """Where float32 and float64 may rightly take different branches, so that tests can leave those places out.
 
 Blending has three jumps: a contribution is skipped below 1/255, a pixel ends at a transmittance of 1e-4, and
-the order follows the depth. Within rounding of a jump either side is right, and the results differ by up to 1/255.
-Everywhere else they must agree to rounding.
+the order follows the depth. Within rounding of a jump either side is right, and the results differ by up to
+1/255. Everywhere else they must agree to rounding.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def doubtful(table: Table, camera: Pinhole, settings: RasterSettings, width: flo
     rows = doubtful_rows(everything, now.geometry, camera, settings, width)
     order = torch.argsort(everything.depth, stable=True)
     order = order[(everything.keep | rows)[order]]  # [M]
-    ellipses = blending.Sorted(*[getattr(everything, name)[order] for name in ("center", "conic", "alpha", "color")])
+    ellipses = blending.Sorted(
+        *[getattr(everything, name)[order] for name in ("center", "conic", "alpha", "color")]
+    )
     depth = everything.depth[order]
     gap = depth.diff() / depth[1:].abs()
     tie = (gap > 0) & (gap < 2e-6)  # [M - 1] exact ties are decided by the row
@@ -49,7 +51,9 @@ def doubtful(table: Table, camera: Pinhole, settings: RasterSettings, width: flo
     return Doubt(pixels.reshape(camera.height, camera.width).numpy(), rows.numpy())
 
 
-def doubtful_rows(everything, geometry, camera: Pinhole, settings: RasterSettings, width: float) -> torch.Tensor:
+def doubtful_rows(
+    everything, geometry, camera: Pinhole, settings: RasterSettings, width: float
+) -> torch.Tensor:
     """Rows whose keep flag flips if opacity, near plane or image border move by a rounding."""
     result = near(everything.alpha, FAINTEST, width) | near(everything.depth, 0.2, 1e-5)
     for sign in (-1, 1):

@@ -1,4 +1,4 @@
-"""The reference optimizer against torch.optim.Adam, and the closed form of missed steps against doing them."""
+"""The reference optimizer against torch.optim.Adam, and missed steps in closed form against doing them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import pytest
 from parity_scenes import copied, random_table
 from pending_tables import pending_after
 
-torch = pytest.importorskip("torch", reason="torch is not installed: the reference optimizer was not checked")
-
 from splatmeter.backends.reference import reference_backend
 from splatmeter.ops import LAST_UPDATE, AdamStep, Gradients, Rates, Table
 
-RATES = Rates(mean=1.6e-4, harmonics_dc=2.5e-3, harmonics_rest=1.25e-4, opacity=0.05, scale=5e-3, rotation=1e-3)
+torch = pytest.importorskip("torch", reason="torch is not installed: the reference optimizer was not checked")
+
+RATES = Rates(
+    mean=1.6e-4, harmonics_dc=2.5e-3, harmonics_rest=1.25e-4, opacity=0.05, scale=5e-3, rotation=1e-3
+)
 COLUMNS = {  # torch's parameter groups in our columns
     "mean": (0, 3),
     "scale": (3, 6),
@@ -75,7 +77,9 @@ def test_missed_steps_in_closed_form_are_the_steps_themselves(missed: int) -> No
     def mean_rate(number: int) -> float:  # the means' rate falls while they are not looked at
         return RATES.mean * 0.99**number
 
-    nothing = Gradients(np.zeros((8, 16)), np.zeros((8, 48)), np.zeros((8, 2)), np.zeros(8), np.zeros(8, bool))
+    nothing = Gradients(
+        np.zeros((8, 16)), np.zeros((8, 48)), np.zeros((8, 2)), np.zeros(8), np.zeros(8, bool)
+    )
     for number in range(4, 4 + missed):
         rates = Rates(mean_rate(number), *[getattr(RATES, name) for name in Rates.__slots__[1:]])
         backend.adam(dense, nothing, AdamStep(number, rates))

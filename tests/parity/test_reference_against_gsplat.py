@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed: the reference backend was not checked")
-
 from splatmeter.backends.reference import reference_backend
 from splatmeter.ops import Gradients, Pinhole, RasterSettings, Rendering, empty_table
+
+torch = pytest.importorskip("torch", reason="torch is not installed: the reference backend was not checked")
 
 STORED = Path(__file__).parents[3] / "shared" / "data" / "parity" / "gsplat_torch_3000.npz"
 C0 = 0.28209479177387814
 
-# Both sides are float64 and state the same formulas; logarithms and logits of the stored active forms cost a few
-# roundings, amplified by about 1e4 through the transmittance: 1e-12 was measured, 1e-9 is asked for.
+# Both sides are float64 and state the same formulas; logarithms and logits of the stored active forms cost
+# a few roundings, amplified by about 1e4 through the transmittance: 1e-12 was measured, 1e-9 is asked for.
 DOUBLE = 1e-9
 # The same amplification of float32's 6e-8, without its worst case: 1e-6 was measured.
 SINGLE = 2e-5
@@ -47,7 +47,9 @@ def ours(request: pytest.FixtureRequest, stored) -> tuple[Rendering, Gradients, 
     settings = RasterSettings(sh_degree=0, kernel_size=float(stored["eps2d"]), max_alpha=0.999)
     rendering, tape = backend.forward(table, camera, settings)
     # the stored loss is sum(image * loss_w) + sum(1 - transmittance)
-    gradients = backend.backward(tape, stored["loss_w"][0].transpose(2, 0, 1), -np.ones((height, width), np.float32))
+    gradients = backend.backward(
+        tape, stored["loss_w"][0].transpose(2, 0, 1), -np.ones((height, width), np.float32)
+    )
     return rendering, gradients, DOUBLE if request.param == "float64" else SINGLE
 
 

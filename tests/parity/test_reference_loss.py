@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed: the reference loss was not checked")
-
 from splatmeter.backends.reference import reference_backend
+
+torch = pytest.importorskip("torch", reason="torch is not installed: the reference loss was not checked")
 
 
 def plain_similarity(rendered: np.ndarray, photo: np.ndarray) -> tuple[float, float]:
@@ -60,7 +60,9 @@ def test_the_gradient_is_the_derivative_of_the_weighted_loss(weight: float) -> N
     rendered, photo = pictures(15, 12)
     backend = reference_backend(torch.float64)
     similarity, gradient = backend.image_loss(rendered, photo, weight)
-    assert similarity.loss(weight) == pytest.approx(backend.similarity(rendered, photo).loss(weight), rel=1e-12)
+    assert similarity.loss(weight) == pytest.approx(
+        backend.similarity(rendered, photo).loss(weight), rel=1e-12
+    )
     step = 1e-6  # far below the distance of any pixel to its photo, so that |.| has no kink in between
     assert np.abs(rendered - photo / 255).min() > 10 * step
     for index in [(0, 0, 0), (1, 5, 7), (2, 11, 14), (0, 3, 0)]:

@@ -53,9 +53,8 @@ def blend(offset: Tensor, ellipses: Sorted, settings: RasterSettings) -> tuple[T
     with torch.no_grad():
         ended = torch.cumprod(1 - alpha, dim=1) <= OPAQUE  # [P, M] this one and all behind it
     alpha = torch.where(ended, 0, alpha)
-    before = torch.ones_like(alpha[:, :1])  # [P, 1] not blended with anything yet
-    if alpha.shape[1] > 0:
-        before = torch.cat([before, torch.cumprod(1 - alpha, dim=1)], dim=1)  # [P, M + 1]
+    first = alpha.new_ones(len(alpha), 1)  # [P, 1] nothing is in front of the nearest
+    before = torch.cat([first, torch.cumprod(1 - alpha, dim=1)], dim=1)  # [P, M + 1]
     transmittance = before[:, -1]  # [P]
     color = (alpha * before[:, : alpha.shape[1]]) @ ellipses.color  # [P, 3]
     background = torch.tensor(settings.background, dtype=color.dtype)  # [3]
