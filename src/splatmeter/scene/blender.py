@@ -85,7 +85,7 @@ def parse_metadata(data: bytes, split: str, where: Path) -> list[tuple[str, floa
     content = _json_object(data, where).get(split)
     if not isinstance(content, dict):
         raise InputError(f"{where} has no split {split!r}. Create the scene again.")
-    columns = [content.get(key) for key in ("file_path", "focal", "cam2world")]
+    columns: list[Any] = [content.get(key) for key in ("file_path", "focal", "cam2world")]
     if not all(isinstance(column, list) and column for column in columns):
         raise InputError(
             f"{where}: the split {split!r} lacks file_path, focal or cam2world. Create it again."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
+from types import ModuleType
 
 import numpy as np
 
@@ -40,17 +41,35 @@ def read_frames(source: Path, images: str) -> list[Frame]:
             f"{sparse} holds neither cameras.bin and images.bin nor cameras.txt and images.txt. "
             "Run colmap mapper first, or check --source_path."
         )
-    cameras = lenses(parser.parse_cameras(read_bytes(camera_file), camera_file), camera_file)
-    posed = named_images(parser.parse_images(read_bytes(image_file), image_file), image_file)
+    model = parse_model(parser, camera_file, read_bytes(camera_file), image_file, read_bytes(image_file))
     folder = source / images
     if not folder.is_dir():
         raise MissingFile(f"{folder} is not a folder of photos. Pass --images with the folder's name.")
-    paths = _photo_paths([image.name for image in posed], folder)
-    check_present([image.name for image in posed], paths, image_file, folder)
-    return [
-        Frame(image.name, path, _lens_of(image, cameras, image_file), _pose_of(image, image_file))
-        for image, path in zip(posed, paths, strict=True)
+    names = [name for name, _, _ in model]
+    paths = _photo_paths(names, folder)
+    check_present(names, paths, image_file, folder)
+    return [Frame(name, path, lens, pose) for (name, lens, pose), path in zip(model, paths, strict=True)]
+
+
+def parse_model(
+    parser: ModuleType, camera_file: Path, cameras: bytes, image_file: Path, images: bytes
+) -> list[tuple[str, Intrinsics, Pose]]:
+    """Names, lenses and poses from the bytes of both files, checked and sorted; the paths are for messages.
+
+    The order is the original's: by name up to the first dot of its last part, as plain text.
+    """
+    lenses = {
+        camera.number: _lens(camera, camera_file) for camera in parser.parse_cameras(cameras, camera_file)
+    }
+    posed: list[ColmapImage] = parser.parse_images(images, image_file)
+    if not posed:
+        raise InputError(f"{image_file} names no photos. Re-run colmap mapper.")
+    model = [
+        (safe_name(image.name, image_file), _lens_of(image, lenses, image_file), _pose_of(image, image_file))
+        for image in posed
     ]
+    check_distinct([name for name, _, _ in model], image_file)
+    return sorted(model, key=lambda entry: _order(entry[0]))
 
 
 def read_points(source: Path) -> PointCloud:
@@ -63,20 +82,6 @@ def read_points(source: Path) -> PointCloud:
     raise MissingFile(
         f"{sparse} holds no points3D.ply, .bin or .txt. Run colmap mapper, or add a points3D.ply."
     )
-
-
-def lenses(cameras: Sequence[ColmapCamera], where: Path) -> dict[int, Intrinsics]:
-    """By camera number; distorted models are refused with the command that removes the distortion."""
-    return {camera.number: _lens(camera, where) for camera in cameras}
-
-
-def named_images(images: Sequence[ColmapImage], where: Path) -> list[ColmapImage]:
-    """Checked and in the original's order: by name up to the first dot of its last part, as plain text."""
-    if not images:
-        raise InputError(f"{where} names no photos. Re-run colmap mapper.")
-    safe = [ColmapImage(safe_name(image.name, where), image.camera, image.pose) for image in images]
-    check_distinct([image.name for image in safe], where)
-    return sorted(safe, key=lambda image: _order(image.name))
 
 
 def _order(name: str) -> tuple[str, str]:

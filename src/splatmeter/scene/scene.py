@@ -182,7 +182,7 @@ def _view(frame: Frame, options: SceneOptions) -> View:
     if min(width, height) < SMALLEST_SIDE:
         raise InputError(
             f"{frame.path} would be trained at {width}x{height} pixels; at least "
-            f"{SMALLEST_SIDE}x{SMALLEST_SIDE} are needed. Use a smaller --resolution divisor or larger photos."
+            f"{SMALLEST_SIDE}x{SMALLEST_SIDE} are needed. Use a smaller divisor, or larger photos."
         )
     background = (255, 255, 255) if options.white_background else (0, 0, 0)
     photo = Photo(frame.path, width, height, frame.mask, background)
