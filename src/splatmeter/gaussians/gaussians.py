@@ -31,6 +31,7 @@ __all__ = [
     "harmonics_degree",
     "logit",
     "mean_opacity",
+    "only_finite",
     "opacities",
     "opacity_coefficients",
     "rotations",
@@ -124,3 +125,17 @@ def finite_rows(table: Table) -> NDArray[np.bool_]:
     """Rows all of whose drawn columns are numbers."""
     geometry = np.isfinite(table.geometry[:, : FILTER_3D + 1]).all(axis=1)  # [N]
     return np.logical_and(geometry, np.isfinite(table.harmonics).all(axis=1))  # [N]
+
+
+def only_finite(table: Table) -> Table:
+    """A model without its broken rows; the same table if there are none. Not for tables in training."""
+    rows = finite_rows(table)
+    if rows.all():
+        return table
+    return Table(
+        table.geometry[rows],
+        table.harmonics[rows],
+        table.geometry_moments[:0],
+        table.harmonics_first[:0],
+        table.harmonics_second[:0],
+    )

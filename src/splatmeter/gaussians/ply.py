@@ -232,7 +232,7 @@ def _check_properties(vertex: Element, path: Path) -> int:
         )
     rest = sum(name.startswith("f_rest_") for name in names)
     if rest not in (0, 9, 24, 45) or any(f"f_rest_{index}" not in names for index in range(rest)):
-        raise InputError(f"{path}: {rest} f_rest properties belong to no SH degree from 0 to 3 (0, 9, 24 and 45 do).")
+        raise InputError(f"{path}: {rest} f_rest properties fit no SH degree (0, 9, 24 and 45 do).")
     return degree_of(1 + rest // 3)
 
 

@@ -1,0 +1,63 @@
+"""results.json and per_view.json as the original's metrics script writes them.
+
+Unlike the original, entries of other methods and iterations that are already in the files stay.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from splatmeter.errors import InputError
+from splatmeter.evaluate.protocol import Report
+from splatmeter.gaussians.atomic import replacing
+
+NAMES = {"SSIM": "ssim", "PSNR": "psnr", "LPIPS": "lpips"}
+"""Their name -> ours, in their order."""
+
+
+def method_name(step: int, scale: int = 1) -> str:
+    """'ours_30000'; lower resolutions of the multi-scale protocol get an entry of their own."""
+    return f"ours_{step}" if scale == 1 else f"ours_{step}_scale_{scale}"
+
+
+def load(path: Path) -> dict[str, Any]:
+    """What is there already; call it before a long evaluation, so that a damaged file is met early."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as problem:
+        raise InputError(
+            f"{path} cannot be read as JSON ({problem}); move it away, then evaluate again."
+        ) from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path} is not a JSON object; move it away, then evaluate again.")
+    return found
+
+
+def write(folder: Path, method: str, report: Report) -> None:
+    """Views are named by their number, 00000.png, as the original names its files."""
+    present = {theirs: ours for theirs, ours in NAMES.items() if ours in report.means}
+    means = {theirs: _strict(report.means[ours]) for theirs, ours in present.items()}
+    per_view = {
+        theirs: {
+            f"{number:05d}.png": _strict(row[ours]) for number, row in enumerate(report.per_view.values())
+        }
+        for theirs, ours in present.items()
+    }
+    _merge(folder / "results.json", method, means)
+    _merge(folder / "per_view.json", method, per_view)
+
+
+def _merge(path: Path, method: str, entry: Mapping[str, Any]) -> None:
+    content = load(path) | {method: entry}
+    with replacing(path) as stream:
+        stream.write(json.dumps(content, indent=1).encode("utf-8"))
+
+
+def _strict(value: float) -> float | None:
+    return value if math.isfinite(value) else None
