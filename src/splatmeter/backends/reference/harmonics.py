@@ -49,8 +49,11 @@ def basis(direction: Tensor, degree: int) -> Tensor:
 
 
 def colors(means: Tensor, harmonics: Tensor, camera_position: Tensor, degree: int) -> Tensor:
-    """Never negative; a channel held at zero has no gradient (relu's derivative at 0 is 0). -> [M, 3]"""
+    """Never negative; a channel held at zero has no gradient. -> [M, 3]
+
+    Exactly zero is not held: a cloud's black points start there and must be able to brighten.
+    """
     direction = torch.nn.functional.normalize(means - camera_position, dim=-1)  # [M, 3]
     values = basis(direction, degree)  # [M, K]
     coefficients = harmonics.reshape(-1, 16, 3)[:, : values.shape[1]]  # [M, K, 3]
-    return torch.relu((values[:, :, None] * coefficients).sum(dim=1) + 0.5)  # [M, 3]
+    return ((values[:, :, None] * coefficients).sum(dim=1) + 0.5).clamp(min=0)  # [M, 3]
