@@ -1,7 +1,7 @@
 """Did the speed-up cost quality: non-inferiority per metric, paired over seeds, with one-sided 95 % bounds.
 
 A deterministic trainer hides its spread: one seed repeated is one sample. So runs of the same seed are
-averaged first and only seeds count. Gains are fractions of the reference; positive is better for every metric.
+averaged first and only seeds count. Gains are fractions of the reference; positive is always better.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class MetricResult:
 def compare_quality(
     runs: Iterable[RunSample], reference: str, candidate: str, tolerance: float = TOLERANCE
 ) -> tuple[MetricResult, ...]:
-    """Every metric at every step that both arms evaluated: on test views; on train views if none are held out."""
+    """Every metric at every step that both arms evaluated; on train views only if none are held out."""
     runs = list(runs)
     by_arm = {reference: _by_seed(runs_of(runs, reference)), candidate: _by_seed(runs_of(runs, candidate))}
     seeds = sorted(by_arm[reference].keys() & by_arm[candidate].keys())

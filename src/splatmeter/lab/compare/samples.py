@@ -86,10 +86,13 @@ class StagePeak:
     stage: str
     """'loading', 'training', 'evaluation' or 'saving'."""
     process_bytes: int | None = None
+    """Ordinary memory of the process tree."""
     allocated_bytes: int | None = None
+    """On the card, in use by the run's tensors."""
     reserved_bytes: int | None = None
+    """On the card, taken by the run's allocator."""
     device_bytes: int | None = None
-    """Used on the whole card, all processes together."""
+    """On the card, all processes together."""
     samples: int | None = None
     """Samples inside the stage; None for a high-water mark, which misses nothing."""
     stage_seconds: float | None = None
@@ -145,7 +148,9 @@ class RunSample:
     """The trainer promises the same model for the same seed, start and options."""
     sh_degree: int = 3
     image_bytes_held: int = 0
-    """Photos kept in memory during training."""
+    """Photos kept during training, in the memory that `peaks` is about."""
+    holds_gradients: bool = True
+    """False for a fused step, which never has all gradients at once."""
     peaks: tuple[StagePeak, ...] = ()
     card_bytes: int | None = None
     rates: tuple[RatePoint, ...] = ()

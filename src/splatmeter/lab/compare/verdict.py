@@ -54,7 +54,7 @@ def declared(kind: VerdictKind, reason: str) -> Verdict:
 
 
 def verify(first: Comparison, second: Comparison) -> Verdict:
-    """The verdict on a repetition: *verified* if both are faster, independent, and their intervals overlap."""
+    """The verdict on a repetition: *verified* if both are faster, independent, and overlap."""
     verdict = judge(second)
     if judge(first).kind is not VerdictKind.FASTER or verdict.kind is not VerdictKind.FASTER:
         return verdict

@@ -1,0 +1,89 @@
+"""Metrics that agree too well, or not where they must."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from splatmeter.lab.compare.samples import Evaluation, Finding, RunSample, Severity
+
+Pair = tuple[tuple[RunSample, Evaluation], tuple[RunSample, Evaluation]]
+
+
+def equal_that_should_differ(runs: Sequence[RunSample]) -> list[Finding]:
+    """All metrics equal to the last digit although the models, the seeds or the losses differ."""
+    for (a, first), (b, second) in _pairs(runs):
+        shared = first.metrics.keys() & second.metrics.keys()
+        if len(shared) < 2 or any(first.metrics[name] != second.metrics[name] for name in shared):
+            continue
+        reason = _should_differ(a, first, b, second)
+        if reason:
+            sample = sorted(shared)[0]
+            sentence = (
+                f"{a.name} and {b.name} have the same {', '.join(sorted(shared))} on the {first.split} "
+                "views at "
+                f"step {first.step} to the last digit ({sample} {first.metrics[sample]!r}), although "
+                f"{reason}: was "
+                f"one model evaluated twice?"
+            )
+            return [Finding("identical metrics", sentence, Severity.DOUBT, b.arm.name)]
+    return []
+
+
+def different_that_should_be_equal(runs: Sequence[RunSample]) -> list[Finding]:
+    """One model with two sets of metrics, or a deterministic run that ended in two models."""
+    findings: list[Finding] = []
+    for (a, first), (b, second) in _pairs(runs):
+        same_model = first.model_sha256 and first.model_sha256 == second.model_sha256
+        if not same_model or first.images != second.images:
+            continue
+        for name in sorted(first.metrics.keys() & second.metrics.keys()):
+            if first.metrics[name] != second.metrics[name]:
+                sentence = (
+                    f"{a.name} and {b.name} judged the same model ({first.model_sha256[:12]}) on the same "
+                    f"{first.split} views, yet {name} is {first.metrics[name]!r} and "
+                    f"{second.metrics[name]!r}."
+                )
+                findings.append(Finding("different metrics", sentence, Severity.WRONG, b.arm.name))
+                break
+        if findings:
+            break
+    return findings + _broken_promises(runs)
+
+
+def _broken_promises(runs: Sequence[RunSample]) -> list[Finding]:
+    models: dict[tuple[str, int, str, int], RunSample] = {}
+    for run in runs:
+        if not (run.deterministic and run.model_sha256):
+            continue
+        first = models.setdefault((run.arm.name, run.seed, run.start_sha256, run.last_step), run)
+        if first.model_sha256 != run.model_sha256:
+            sentence = (
+                f"{first.name} and {run.name} are the same deterministic run (seed {run.seed}), yet end in "
+                f"different models ({first.model_sha256[:12]} and {run.model_sha256[:12]})."
+            )
+            return [Finding("different models", sentence, Severity.DOUBT, run.arm.name)]
+    return []
+
+
+def _should_differ(a: RunSample, first: Evaluation, b: RunSample, second: Evaluation) -> str:
+    if first.model_sha256 and second.model_sha256:
+        if first.model_sha256 == second.model_sha256:
+            return ""
+        return f"their models differ ({first.model_sha256[:12]}, {second.model_sha256[:12]})"
+    if a.model_sha256 and a.model_sha256 == b.model_sha256:
+        return ""
+    if a.seed != b.seed:
+        return f"their seeds differ ({a.seed}, {b.seed})"
+    if a.loss is not None and b.loss is not None and a.loss != b.loss:
+        return f"their losses differ ({a.loss!r}, {b.loss!r})"
+    return ""
+
+
+def _pairs(runs: Sequence[RunSample]) -> Iterator[Pair]:
+    """Evaluations of the same split at the same step in two runs."""
+    for a, b in combinations(runs, 2):
+        for first in a.evaluations:
+            for second in b.evaluations:
+                if (first.split, first.step) == (second.split, second.step):
+                    yield (a, first), (b, second)
