@@ -39,7 +39,9 @@ def operate(table: Table, plan: Plan, backend: Backend, generator: np.random.Gen
     means[first_child:] += _offsets(table.geometry[split], generator)
     order = backend.morton_order(np.ascontiguousarray(means))  # [M]
     pending = table.pending
-    changed = backend.rearrange(table, np.ascontiguousarray(sources[order]), np.ascontiguousarray(fresh[order]))
+    changed = backend.rearrange(
+        table, np.ascontiguousarray(sources[order]), np.ascontiguousarray(fresh[order])
+    )
     changed.pending = pending
     children = np.flatnonzero(order >= first_child)  # [2K] rows in the new table
     changed.geometry[children, MEANS] = means[order[children]]

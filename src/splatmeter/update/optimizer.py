@@ -43,7 +43,7 @@ class Drift:
         """Account for step `number`: everyone grows one step older and owes one more term."""
         correction = math.sqrt(1 - BETA2**number) / (1 - BETA1**number)
         for table, rate in ((self.unit, 1.0), (self.mean, mean_rate)):
-            table[1:] = table[:-1] + (rate * correction) * _FADING[1:]  # the sum is a new array before it is stored
+            table[1:] = table[:-1] + (rate * correction) * _FADING[1:]
             table[0] = 0.0
 
     def pending(self, step: int, rates: Rates) -> Pending:

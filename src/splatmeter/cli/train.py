@@ -1,0 +1,205 @@
+"""`splatmeter train`: the original's flags, our additions, signals, and who listens."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from splatmeter.cli import arguments
+from splatmeter.errors import InputError, UsageError
+from splatmeter.events import Event, Finished
+from splatmeter.train.config import TrainConfig, from_json, to_json
+
+if TYPE_CHECKING:
+    from splatmeter.ops import Backend
+
+SHORT = {
+    "-s": "--source-path",
+    "-m": "--model-path",
+    "-i": "--images",
+    "-r": "--resolution",
+    "-w": "--white-background",
+    "-k": "--kernel-size",
+}
+IGNORED_SWITCHES = ("--convert-shs-python", "--compute-cov3d-python", "--debug", "--detect-anomaly")
+IGNORED_VALUES = ("--ip", "--port", "--debug-from", "--data-device")
+"""The original's flags that have no meaning here: accepted, so that its command lines keep working."""
+
+
+@dataclass(frozen=True)
+class TrainArguments(TrainConfig):
+    """Everything about a run, and how this command behaves."""
+
+    backend: Literal["native", "reference"] = "native"
+    """The CPU engine, or the slow and readable torch twin."""
+    threads: int | None = None
+    """Threads of the engine; by default one per processor this process may use."""
+    dry_run: bool = False
+    """Print the resolved configuration and the predicted memory as JSON, and do nothing."""
+    events_stdout: bool = False
+    """Write event lines to standard output, for programs that listen."""
+    tensorboard: bool = False
+    """Also write for TensorBoard into the output folder (needs the tensorboard extra)."""
+    quiet: bool = False
+    """Show no progress."""
+
+    def config(self) -> TrainConfig:
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)}
+        if self.tensorboard:
+            values["evaluation_images"] = max(5, self.evaluation_images)
+        return TrainConfig(**values)
+
+
+class Listener(Protocol):
+    def __call__(self, event: Event) -> None: ...
+    def close(self) -> None: ...
+
+
+def run(words: Sequence[str]) -> int:
+    chosen = parse(words)
+    if chosen.source_path == Path():
+        raise UsageError("Which scene? Pass its folder with -s. See splatmeter train --help")
+    from splatmeter.train.session import with_output_folder
+
+    config = with_output_folder(chosen.config())
+    if chosen.dry_run:
+        print(json.dumps(dry_run(config, chosen), indent=1))
+        return 0
+    from splatmeter.backends import registry
+
+    return follow(config, registry.backend(chosen.backend, chosen.threads), listeners(config, chosen))
+
+
+def parse(words: Sequence[str]) -> TrainArguments:
+    """With --resume and -m alone, the settings of the run in that folder are the defaults."""
+    kept = without_ignored(arguments.normalise(words, SHORT))
+    chosen = _parse(kept, {})
+    if not chosen.resume or chosen.model_path is None or chosen.source_path != Path():
+        return chosen
+    return _parse(kept, earlier_settings(chosen.model_path))
+
+
+def _parse(words: Sequence[str], earlier: dict[str, Any]) -> TrainArguments:
+    cls: type[TrainArguments] = TrainArguments
+    if earlier:
+        fields = [
+            (name, field.type, dataclasses.field(default=earlier[name]))
+            for name, field in TrainArguments.__dataclass_fields__.items()
+            if name in earlier
+        ]
+        cls = dataclasses.make_dataclass("TrainArguments", fields, bases=(TrainArguments,), frozen=True)
+    return arguments.parse(cls, "splatmeter train", words, "Train a scene from photos with poses.", SHORT)
+
+
+def earlier_settings(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    try:
+        config = from_json(json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        raise UsageError(
+            f"{folder} holds no run to resume (no config.json). Pass its scene with -s."
+        ) from None
+    except (OSError, ValueError, TypeError) as problem:
+        raise InputError(f"{path} cannot be read ({problem}). Pass all settings again.") from None
+    once = {"model_path", "start_checkpoint", "resume", "overwrite"}
+    return {
+        field.name: getattr(config, field.name)
+        for field in dataclasses.fields(TrainConfig)
+        if field.name not in once
+    }
+
+
+def without_ignored(words: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        name, equals, _ = word.partition("=")
+        known = name.lower()
+        if skip:
+            skip = False
+        elif known in IGNORED_VALUES:
+            skip = not equals
+        elif known not in IGNORED_SWITCHES:
+            kept.append(word)
+    return kept
+
+
+def dry_run(config: TrainConfig, chosen: TrainArguments) -> dict[str, Any]:
+    """What would be trained, how, and whether it fits."""
+    from splatmeter.scene.scene import load_scene
+    from splatmeter.train.prediction import predict
+
+    scene = load_scene(config.scene_options())
+    return {
+        "config": to_json(config),
+        "backend": chosen.backend,
+        "threads": chosen.threads,
+        "scene": scene.kind,
+        "train_images": [view.name for view in scene.train],
+        "test_images": [view.name for view in scene.test],
+        "predicted_memory": dataclasses.asdict(predict(config, scene, scene.points.count)),
+    }
+
+
+def listeners(config: TrainConfig, chosen: TrainArguments) -> list[Listener]:
+    from splatmeter.listeners.json_lines import JsonLines, StreamLines
+    from splatmeter.listeners.progress import progress_for
+    from splatmeter.train.session import EVENTS
+
+    assert config.model_path is not None
+    present: list[Listener] = [JsonLines(config.model_path / EVENTS)]
+    if chosen.events_stdout:
+        present.append(StreamLines(sys.stdout))
+    if chosen.tensorboard:
+        from splatmeter.listeners.tensorboard import TensorBoard
+
+        present.append(TensorBoard(config.model_path))
+    if not chosen.quiet:
+        present.append(progress_for(sys.stderr))
+    return present
+
+
+def follow(config: TrainConfig, backend: Backend, present: Sequence[Listener]) -> int:
+    """Trains to the end or to the first signal; the exit code tells which."""
+    from splatmeter.train.loop import train
+
+    last: Event | None = None
+    with caught_signals() as caught:
+        events = train(config, backend, interrupted=lambda: bool(caught))
+        try:
+            for last in events:
+                for listener in present:
+                    listener(last)
+        finally:
+            for listener in present:
+                listener.close()
+    if isinstance(last, Finished) and last.reason == "interrupted":
+        print(f"Go on with: splatmeter train -m {config.model_path} --resume", file=sys.stderr)
+        return 128 + caught[0]
+    return 0
+
+
+@contextmanager
+def caught_signals() -> Iterator[list[int]]:
+    """The first SIGINT or SIGTERM ends the run after its step; the second one ends it at once."""
+    caught: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        if caught:
+            raise KeyboardInterrupt
+        caught.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,107 @@
+"""Puts a run together from its configuration: scene, state, parts, and the check that it fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from splatmeter.densify.densifier import Densifier
+from splatmeter.errors import UsageError
+from splatmeter.gaussians import initialize
+from splatmeter.loss.loss import ImageLoss
+from splatmeter.ops import Backend
+from splatmeter.photos.cache import PhotoCache
+from splatmeter.scene.scene import Scene, load_scene
+from splatmeter.train import checkpoint, import_pth
+from splatmeter.train.checkpoint import Resumed
+from splatmeter.train.config import TrainConfig
+from splatmeter.train.growth import Growth
+from splatmeter.train.prediction import predict
+from splatmeter.train.session import starting_checkpoint
+from splatmeter.train.state import TrainingState, view_sampler
+from splatmeter.train.step import Step
+from splatmeter.train.stopwatch import Stopwatch
+from splatmeter.update.optimizer import Optimizer
+
+
+@dataclass(slots=True, eq=False)
+class Parts:
+    config: TrainConfig
+    backend: Backend
+    scene: Scene
+    state: TrainingState
+    photos: PhotoCache
+    step: Step
+    growth: Growth
+    clock: Stopwatch
+    started_from: Path | None
+    warnings: tuple[str, ...]
+
+
+def assemble(config: TrainConfig, backend: Backend) -> Parts:
+    """Reads everything and writes nothing: whatever is wrong shows before an output folder is touched."""
+    scene = load_scene(config.scene_options())
+    start = starting_checkpoint(config)
+    expected = predict(config, scene, scene.points.count)
+    if start is None:
+        expected.require()
+    resumed = _begin(config, scene, backend) if start is None else _resume(start, config, scene, backend)
+    state = resumed.state
+    if state.step >= config.iterations:
+        raise UsageError(
+            f"{start} has {state.step} steps already; --iterations is the absolute end, {config.iterations}. "
+            "Raise --iterations to go on."
+        )
+    densifier = Densifier(config.densify_settings(scene.extent), backend)
+    growth = Growth(config, backend, densifier, tuple(view.camera for view in scene.train))
+    if start is None or start.suffix == ".pth":
+        growth.refresh_filter(state)
+    photos = PhotoCache(expected.photo_cache_bytes)
+    schedule = config.schedule(scene.extent)
+    loss = ImageLoss(backend, config.lambda_dssim)
+    return Parts(
+        config=config,
+        backend=backend,
+        scene=scene,
+        state=state,
+        photos=photos,
+        step=Step(config, backend, scene.train, photos, loss, schedule, densifier),
+        growth=growth,
+        clock=Stopwatch(resumed.clock_seconds),
+        started_from=start,
+        warnings=(*scene.notes, *resumed.warnings, *filter(None, [expected.warning]), *_leaks(state, scene)),
+    )
+
+
+def _begin(config: TrainConfig, scene: Scene, backend: Backend) -> Resumed:
+    state = TrainingState(
+        table=initialize.from_points(scene.points, backend),
+        optimizer=Optimizer(backend),
+        sampler=view_sampler(scene, config),
+        generator=np.random.default_rng(config.seed),
+    )
+    return Resumed(state, 0.0, {})
+
+
+def _resume(start: Path, config: TrainConfig, scene: Scene, backend: Backend) -> Resumed:
+    if start.suffix == ".ply":
+        raise UsageError(f"{start} is a model, not a checkpoint: it has no optimizer state to go on from.")
+    read = import_pth.load if start.suffix == ".pth" else checkpoint.load
+    resumed = read(start, scene, config, backend)
+    changed = checkpoint.changed_settings(resumed.config, config)
+    if not changed:
+        return resumed
+    said = f"Settings differ from the checkpoint's: {', '.join(changed)}."
+    return Resumed(resumed.state, resumed.clock_seconds, resumed.config, (*resumed.warnings, said))
+
+
+def _leaks(state: TrainingState, scene: Scene) -> list[str]:
+    seen = set(state.ancestry.images) & {view.name for view in scene.test}
+    if not seen:
+        return []
+    return [
+        f"{len(seen)} of {len(scene.test)} test views (first: {min(seen)}) trained an ancestor of this run: "
+        "their metrics tell nothing about new views."
+    ]

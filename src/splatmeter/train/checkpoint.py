@@ -1,0 +1,184 @@
+"""Checkpoints: the whole training state, bit for bit, so that a resumed run is the run that never stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatmeter.errors import CheckpointError
+from splatmeter.ops import (
+    GEOMETRY_MOMENTS_WIDTH,
+    GEOMETRY_WIDTH,
+    HARMONICS_WIDTH,
+    PENDING_AGES,
+    Backend,
+    Rates,
+    Table,
+)
+from splatmeter.scene.sampler import ViewSampler
+from splatmeter.scene.scene import Scene
+from splatmeter.train import container
+from splatmeter.train.config import TrainConfig, to_json
+from splatmeter.train.state import Ancestry, TrainingState, poses_fingerprint, view_sampler
+from splatmeter.update.optimizer import Drift, Optimizer
+
+SUFFIX = ".safetensors"
+_NAME = re.compile(r"chkpnt(\d+)\.safetensors")
+_WIDTHS = {
+    "geometry": GEOMETRY_WIDTH,
+    "harmonics": HARMONICS_WIDTH,
+    "geometry_moments": GEOMETRY_MOMENTS_WIDTH,
+    "harmonics_first": HARMONICS_WIDTH,
+    "harmonics_second": HARMONICS_WIDTH,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resumed:
+    state: TrainingState
+    clock_seconds: float
+    config: Mapping[str, Any]
+    """Of the run that wrote the checkpoint; empty where the file does not tell."""
+    warnings: tuple[str, ...] = ()
+
+
+def path_for(folder: Path, step: int) -> Path:
+    return folder / f"chkpnt{step}{SUFFIX}"
+
+
+def newest(folder: Path) -> Path | None:
+    """The checkpoint with the most steps in a folder, whole or not."""
+    found = [
+        (int(match[1]), path) for path in folder.glob("chkpnt*") if (match := _NAME.fullmatch(path.name))
+    ]
+    return max(found)[1] if found else None
+
+
+# ---- writing ----------------------------------------------------------------------------------------------
+def save(path: Path, state: TrainingState, scene: Scene, config: TrainConfig, clock_seconds: float) -> str:
+    """Rows are stored as they are, with what they are owed beside them: saving changes no later bit."""
+    arrays: dict[str, NDArray[Any]] = {name: getattr(state.table, name) for name in _WIDTHS}
+    arrays |= {"drift": state.optimizer.drift.unit, "mean_drift": state.optimizer.drift.mean}
+    return container.write(path, arrays, _record(state, scene, config, clock_seconds))
+
+
+def _record(state: TrainingState, scene: Scene, config: TrainConfig, clock_seconds: float) -> dict[str, Any]:
+    names = tuple(view.name for view in scene.train)
+    lineage = state.ancestry.joined(names)
+    rates = state.optimizer.rates
+    return {
+        "config": to_json(config),
+        "scene": poses_fingerprint(scene),
+        "step": state.step,
+        "grown": state.grown,
+        "sh_degree": state.sh_degree,
+        "clock_seconds": clock_seconds,
+        "loss_average": state.loss_average,
+        "recent_losses": list(state.recent_losses),
+        "optimizer_steps": state.optimizer.steps,
+        "rates": None if rates is None else dataclasses.asdict(rates),
+        "train_views": list(names),
+        "sampler": state.sampler.state(),
+        "generator": state.generator.bit_generator.state,
+        "trained_on": list(lineage.images),
+        "ancestry": "known" if lineage.known else "unknown",
+    }
+
+
+# ---- reading ----------------------------------------------------------------------------------------------
+def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Resumed:
+    """CheckpointError unless the file is whole, of this version and of this scene."""
+    arrays, record = container.read(path)
+    try:
+        if record["scene"] != poses_fingerprint(scene):
+            raise CheckpointError(
+                f"The checkpoint {path} belongs to another scene "
+                f"({record['config'].get('source_path', '?')}), not to {scene.source}. "
+                "Pass the scene it was trained on."
+            )
+        table = _table(path, arrays)
+        optimizer = _optimizer(table, arrays, record, backend)
+        sampler, generator, warnings = _chances(record, scene, config)
+        state = TrainingState(
+            table=table,
+            optimizer=optimizer,
+            sampler=sampler,
+            generator=generator,
+            step=int(record["step"]),
+            grown=int(record["grown"]),
+            sh_degree=int(record["sh_degree"]),
+            loss_average=float(record["loss_average"]),
+            ancestry=Ancestry(tuple(record["trained_on"]), record["ancestry"] == "known"),
+        )
+        state.recent_losses.extend(record["recent_losses"])
+        return Resumed(state, float(record["clock_seconds"]), record["config"], warnings)
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise CheckpointError(
+            f"The checkpoint {path} lacks or garbles {problem}; it cannot be resumed."
+        ) from problem
+
+
+def _table(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Table:
+    count = len(arrays["geometry"])
+    for name, width in _WIDTHS.items():
+        if arrays[name].shape != (count, width) or arrays[name].dtype != np.float32:
+            raise CheckpointError(f"The checkpoint {path} is damaged: {name} has shape {arrays[name].shape}.")
+    return Table(**{name: arrays[name] for name in _WIDTHS})
+
+
+def _optimizer(
+    table: Table, arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any], backend: Backend
+) -> Optimizer:
+    drift = Drift()
+    for target, name in ((drift.unit, "drift"), (drift.mean, "mean_drift")):
+        if arrays[name].shape != (PENDING_AGES,):
+            raise ValueError(name)
+        target[:] = arrays[name]
+    rates = record["rates"]
+    optimizer = Optimizer(backend)
+    optimizer.restore(table, int(record["optimizer_steps"]), drift, None if rates is None else Rates(**rates))
+    return optimizer
+
+
+def _chances(
+    record: Mapping[str, Any], scene: Scene, config: TrainConfig
+) -> tuple[ViewSampler, np.random.Generator, tuple[str, ...]]:
+    """The order of views and the random numbers: continued for the same split and seed, else begun anew."""
+    sampler = view_sampler(scene, config)
+    same_views = record["train_views"] == [view.name for view in scene.train]
+    if same_views and record["config"].get("seed") == config.seed:
+        sampler.restore(record["sampler"])
+        return sampler, _generator(record["generator"]), ()
+    what = "seed is" if same_views else "training views are"
+    said = f"The {what} not the checkpoint's: order of views and random numbers start anew."
+    return sampler, np.random.default_rng(config.seed), (said,)
+
+
+def _generator(state: Mapping[str, Any]) -> np.random.Generator:
+    generator = np.random.default_rng()
+    generator.bit_generator.state = dict(state)
+    return generator
+
+
+_HARMLESS = {
+    "model_path", "experiment_name", "photo_cache", "iterations", "test_iterations", "save_iterations",
+    "checkpoint_iterations", "checkpoint_interval", "start_checkpoint", "resume", "overwrite", "lpips",
+    "progress_interval", "evaluation_images", "source_path", "seed",
+}  # fmt: skip
+
+
+def changed_settings(before: Mapping[str, Any], config: TrainConfig) -> list[str]:
+    """Settings that make the resumed run another one than the run that never stopped."""
+    now = to_json(config)
+    return [
+        f"{name} {before[name]} -> {now[name]}"
+        for name in now
+        if name in before and name not in _HARMLESS and before[name] != now[name]
+    ]

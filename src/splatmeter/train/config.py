@@ -1,0 +1,274 @@
+"""Everything a training run can be told. Names and defaults are the original's where it has them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from splatmeter.densify.densifier import DensifySettings
+from splatmeter.errors import UsageError
+from splatmeter.ops import RasterSettings
+from splatmeter.scene.scene import SceneOptions
+from splatmeter.update.schedule import Schedule
+
+PLAIN_KERNEL_SIZE = 0.3
+"""The dilation of plain 3DGS, pixels squared."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Resolved by the command line, written to config.json, carried by checkpoints."""
+
+    # ---- the scene ----------------------------------------------------------------------------------------
+    source_path: Path = Path()
+    """Scene folder: COLMAP (sparse/ and images), NeRF-synthetic, or multi-scale Blender."""
+    model_path: Path | None = None
+    """Output folder; by default output/ and the experiment's name, or a random name."""
+    experiment_name: str = ""
+    """Names the output folder and the run, where --model-path does not."""
+    images: str = "images"
+    """Folder of photos inside a COLMAP scene, for example images_4."""
+    masks: str | None = None
+    """Folder of masks (255 = object); by default masks/ where a COLMAP scene has it, 'none' for no masks."""
+    resolution: int = -1
+    """1, 2, 4, 8, 16, 32, 64 shrink by that factor; -1 limits the width to 1600; others are the width."""
+    white_background: bool = False
+    """Composite and render over white instead of black."""
+    eval: bool = False
+    """Hold out test views: every --test-every-th photo by name, or the scene's own test split."""
+    test_every: int = 8
+    """Of photos in order of name, each so-manieth becomes a test view with --eval."""
+    test_count: int | None = None
+    """Hold out this many evenly spaced test views instead."""
+    load_allres: bool = False
+    """Train on all levels of a multi-scale Blender scene, not only the finest."""
+    sample_more_highres: bool = False
+    """Replace three in ten views by a random one at least 800 pixels wide."""
+    photo_cache: str = "auto"
+    """Memory for decoded photos, such as 2G; auto keeps all of them within a quarter of free memory."""
+
+    # ---- the method ---------------------------------------------------------------------------------------
+    sh_degree: int = 3
+    """Highest degree of the colour's spherical harmonics, 0 to 3."""
+    kernel_size: float = 0.1
+    """Variance of the 2D Mip filter in squared pixels."""
+    filter_3d: bool = True
+    """The 3D smoothing filter that limits detail to what the training photos sampled."""
+    plain_3dgs: bool = False
+    """Original 3DGS rendering: kernel size 0.3 without opacity compensation, no 3D filter."""
+    ray_jitter: bool = False
+    """Not supported here: it is off in all published runs."""
+    resample_gt_image: bool = False
+    """Not supported here: it only serves --ray-jitter."""
+
+    # ---- optimisation -------------------------------------------------------------------------------------
+    iterations: int = 30_000
+    """Steps at which training ends, counted from the very beginning, also when resuming."""
+    position_lr_init: float = 0.00016
+    """First learning rate of positions, times the scene's extent."""
+    position_lr_final: float = 0.0000016
+    """Last learning rate of positions, times the scene's extent."""
+    position_lr_delay_mult: float = 0.01
+    """Without effect here and in the original, which never delays."""
+    position_lr_max_steps: int = 30_000
+    """Steps over which the positions' rate falls."""
+    feature_lr: float = 0.0025
+    """Learning rate of the colour; higher harmonics learn at a twentieth of it."""
+    opacity_lr: float = 0.05
+    """Learning rate of opacities."""
+    scaling_lr: float = 0.005
+    """Learning rate of log scales."""
+    rotation_lr: float = 0.001
+    """Learning rate of rotations."""
+    lambda_dssim: float = 0.2
+    """Weight of 1 - SSIM in the loss; L1 has the rest."""
+
+    # ---- densification ------------------------------------------------------------------------------------
+    densification: Literal["gof", "3dgs", "none"] = "gof"
+    """Criterion for adding Gaussians: the original's present one, the paper's, or none."""
+    percent_dense: float = 0.01
+    """Share of the extent above which a Gaussian is split rather than cloned."""
+    densification_interval: int = 100
+    """Steps between densifications."""
+    opacity_reset_interval: int = 3000
+    """Steps between opacity resets."""
+    densify_from_iter: int = 500
+    """Densification happens after this step."""
+    densify_until_iter: int = 15_000
+    """Densification and opacity resets happen before this step."""
+    densify_grad_threshold: float = 0.0002
+    """Mean screen-space gradient from which a Gaussian is densified."""
+    size_prune: Literal["none", "original"] = "none"
+    """Remove Gaussians larger than a tenth of the extent, as the original does; it can blacken skies."""
+    max_gaussians: int | None = None
+    """Never more than this many Gaussians; the most urgent candidates come first."""
+    aggressive_prune_opacity: float | None = None
+    """Also remove Gaussians below this opacity every --aggressive-prune-interval steps."""
+    aggressive_prune_interval: int = 1000
+    """Steps between aggressive prunings, also after densification; 500 steps after a reset are left out."""
+
+    # ---- the run ------------------------------------------------------------------------------------------
+    test_iterations: tuple[int, ...] = (7000, 30_000)
+    """Steps at which test views and five training views are evaluated."""
+    save_iterations: tuple[int, ...] = (7000, 30_000)
+    """Steps at which the model is written; the last step is always among them."""
+    checkpoint_iterations: tuple[int, ...] = ()
+    """Steps at which a checkpoint to resume from is written."""
+    checkpoint_interval: int | None = None
+    """Also write one every so many steps."""
+    start_checkpoint: Path | None = None
+    """Start from this checkpoint: ours (.safetensors) or the original's (.pth)."""
+    resume: bool = False
+    """Go on from the newest checkpoint in the output folder."""
+    overwrite: bool = False
+    """Replace the run that is in the output folder."""
+    lpips: bool = False
+    """Also compute LPIPS in evaluations (needs the torch extra and weights)."""
+    seed: int = 0
+    """Of the order of views and the positions of split Gaussians."""
+    progress_interval: int = 10
+    """Steps between progress events."""
+    evaluation_images: int = 0
+    """Keep the renders of the first so many views of each evaluation as PNG files."""
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    # ---- what the words need ------------------------------------------------------------------------------
+    def scene_options(self) -> SceneOptions:
+        return SceneOptions(
+            source=self.source_path,
+            images=self.images,
+            resolution=self.resolution,
+            eval=self.eval,
+            test_every=self.test_every,
+            test_count=self.test_count,
+            white_background=self.white_background,
+            load_allres=self.load_allres,
+            masks=self.masks,
+        )
+
+    def raster_settings(self, sh_degree: int, *, absolute_gradients: bool = False) -> RasterSettings:
+        level = 1.0 if self.white_background else 0.0
+        return RasterSettings(
+            sh_degree=sh_degree,
+            kernel_size=PLAIN_KERNEL_SIZE if self.plain_3dgs else self.kernel_size,
+            compensate=not self.plain_3dgs,
+            background=(level, level, level),
+            absolute_gradients=absolute_gradients,
+        )
+
+    def schedule(self, extent: float) -> Schedule:
+        return Schedule(
+            extent=extent,
+            position_first=self.position_lr_init,
+            position_last=self.position_lr_final,
+            position_steps=self.position_lr_max_steps,
+            harmonics=self.feature_lr,
+            opacity=self.opacity_lr,
+            scale=self.scaling_lr,
+            rotation=self.rotation_lr,
+        )
+
+    def densify_settings(self, extent: float) -> DensifySettings:
+        return DensifySettings(
+            extent=extent,
+            criterion=self.densification,
+            first=self.densify_from_iter,
+            until=self.densify_until_iter,
+            interval=self.densification_interval,
+            reset_interval=self.opacity_reset_interval,
+            threshold=self.densify_grad_threshold,
+            percent_dense=self.percent_dense,
+            white_background=self.white_background,
+            size_prune=self.size_prune == "original",
+            max_gaussians=self.max_gaussians,
+            aggressive_opacity=self.aggressive_prune_opacity,
+            aggressive_interval=self.aggressive_prune_interval,
+        )
+
+    @property
+    def uses_filter_3d(self) -> bool:
+        return self.filter_3d and not self.plain_3dgs
+
+
+def to_json(config: TrainConfig) -> dict[str, Any]:
+    """Plain values under the fields' names; paths as text."""
+    record = dataclasses.asdict(config)
+    return {name: str(value) if isinstance(value, Path) else _plain(value) for name, value in record.items()}
+
+
+def from_json(record: Mapping[str, Any]) -> TrainConfig:
+    """Unknown names are ignored: a newer version may have written the file."""
+    hints = typing.get_type_hints(TrainConfig)
+    known = {name: _typed(record[name], hints[name]) for name in hints if name in record}
+    return TrainConfig(**known)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _typed(value: Any, hint: Any) -> Any:
+    if value is not None and (hint is Path or Path in typing.get_args(hint)):
+        return Path(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+_POSITIVE = (
+    "iterations",
+    "position_lr_max_steps",
+    "densification_interval",
+    "opacity_reset_interval",
+    "aggressive_prune_interval",
+    "progress_interval",
+    "test_every",
+    "densify_grad_threshold",
+)
+_NOT_NEGATIVE = (
+    "kernel_size",
+    "position_lr_init",
+    "position_lr_final",
+    "feature_lr",
+    "opacity_lr",
+    "scaling_lr",
+    "rotation_lr",
+    "percent_dense",
+    "densify_from_iter",
+    "evaluation_images",
+    "seed",
+)
+
+
+def _check(config: TrainConfig) -> None:
+    for name in _POSITIVE:
+        _require(name, config, lambda value: 0 < value < math.inf, "above 0")
+    for name in _NOT_NEGATIVE:
+        _require(name, config, lambda value: 0 <= value < math.inf, "0 or more")
+    _require("sh_degree", config, lambda value: value in (0, 1, 2, 3), "0, 1, 2 or 3")
+    _require("lambda_dssim", config, lambda value: 0 <= value <= 1, "between 0 and 1")
+    _require("max_gaussians", config, lambda value: value is None or value > 0, "above 0")
+    _require("checkpoint_interval", config, lambda value: value is None or value > 0, "above 0")
+    _require(
+        "aggressive_prune_opacity", config, lambda value: value is None or 0 < value < 1, "between 0 and 1"
+    )
+    for name in ("ray_jitter", "resample_gt_image"):
+        if getattr(config, name):
+            raise UsageError(
+                f"{_flag(name)} is not supported: it is off in all published runs. Leave it out."
+            )
+
+
+def _require(name: str, config: TrainConfig, holds: typing.Callable[[Any], bool], wish: str) -> None:
+    value = getattr(config, name)
+    if not holds(value):
+        raise UsageError(f"{_flag(name)} is {value}, but must be {wish}.")
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")

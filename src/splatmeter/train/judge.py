@@ -1,0 +1,94 @@
+"""Evaluation between steps: all test views and five training views, read-only and off the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from splatmeter.evaluate.protocol import Perceptual, evaluate_views, evenly
+from splatmeter.evaluate.renders import write_png
+from splatmeter.events import Evaluated
+from splatmeter.gaussians import gaussians
+from splatmeter.memory import StagePeaks, peak_bytes
+from splatmeter.ops import F32, Backend
+from splatmeter.photos.cache import PhotoCache
+from splatmeter.scene.scene import Scene, View
+from splatmeter.train.config import TrainConfig
+from splatmeter.train.state import TrainingState
+from splatmeter.update.settled import settled_copy
+
+HISTOGRAM_SAMPLES = 10_000
+
+
+@dataclass(slots=True, eq=False)
+class Judge:
+    """Renders the table as it is: the backend brings rows up to date on the fly, so no bit changes."""
+
+    config: TrainConfig
+    backend: Backend
+    scene: Scene
+    folder: Path
+    """Where pictures go, if any are kept."""
+
+    def __post_init__(self) -> None:
+        with self._lpips():
+            pass  # missing weights or packages show now, not after hours
+
+    def __call__(self, state: TrainingState, peaks: StagePeaks) -> Iterator[Evaluated]:
+        for split, views in (("test", list(self.scene.test)), ("train", evenly(self.scene.train))):
+            if not views:
+                continue
+            with peaks.during("evaluation"):
+                event = self._evaluate(state, split, views)
+            yield event
+
+    def _evaluate(self, state: TrainingState, split: str, views: list[View]) -> Evaluated:
+        files: dict[str, str] = {}
+        settings = self.config.raster_settings(state.sh_degree)
+
+        def render(view: View) -> F32:
+            return self.backend.forward(state.table, view.camera, settings)[0].color
+
+        def keep(number: int, view: View, picture: np.ndarray, photo: np.ndarray) -> None:
+            if number < self.config.evaluation_images:
+                for kind, pixels in (("render", picture), ("ground_truth", photo)):
+                    path = self._folder(state) / f"{split}_{number:05d}_{kind}.png"
+                    write_png(path, pixels)
+                    files[f"{kind}/{view.name}"] = str(path)
+
+        # A cache of its own without room: test photos must not take the room of training ones.
+        with PhotoCache(0) as photos, self._lpips() as perceptual:
+            report = evaluate_views(
+                views,
+                render,
+                photos,
+                self.backend.similarity,
+                perceptual=perceptual,
+                observe=keep,
+            )
+        if self.config.evaluation_images:
+            files["opacities"] = self._sample_opacities(state)
+        return Evaluated(state.step, split, report.means, report.per_view, files, peak_bytes())
+
+    def _folder(self, state: TrainingState) -> Path:
+        folder = self.folder / "evaluations" / f"step_{state.step}"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _sample_opacities(self, state: TrainingState) -> str:
+        """Evenly spaced rows: enough for a histogram, whatever the number of Gaussians."""
+        path = self._folder(state) / "opacities.npy"
+        opacities = gaussians.opacities(settled_copy(state.table, self.backend))  # [N]
+        np.save(path, opacities[:: max(1, len(opacities) // HISTOGRAM_SAMPLES)])
+        return str(path)
+
+    def _lpips(self) -> AbstractContextManager[Perceptual | None]:
+        if not self.config.lpips:
+            return nullcontext()
+        from splatmeter.evaluate.lpips import Lpips
+
+        return Lpips()

@@ -1,0 +1,205 @@
+"""Training as a generator of events: whoever iterates listens, and decides when to stop."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from splatmeter import __version__, memory
+from splatmeter.errors import Diverged, SplatmeterError
+from splatmeter.events import Event, Failed, Finished, Progress, Saved, Started, Warned
+from splatmeter.gaussians import gaussians
+from splatmeter.memory import StagePeaks
+from splatmeter.ops import Backend
+from splatmeter.scene.scene import fingerprint
+from splatmeter.train.assemble import Parts, assemble
+from splatmeter.train.config import TrainConfig, to_json
+from splatmeter.train.judge import Judge
+from splatmeter.train.session import Session, refuse_used_folder, with_output_folder
+from splatmeter.train.state import poses_fingerprint
+from splatmeter.train.step import NonFiniteLossError
+from splatmeter.update.settled import settled_copy
+
+
+def train(
+    config: TrainConfig, backend: Backend, interrupted: Callable[[], bool] = lambda: False
+) -> Iterator[Event]:
+    """Started, then whatever happens, then Finished or Failed. Nothing happens until the first `next`.
+
+    `interrupted` is asked after every step; when it says yes, a checkpoint is saved and training ends well.
+    Closing the generator ends it at once, without one.
+    """
+    config = with_output_folder(config)
+    refuse_used_folder(config)
+    peaks = StagePeaks()
+    peaks.enter("loading")
+    parts = assemble(config, backend)
+    try:
+        with Session(config) as session:
+            session.describe(parts.scene)
+            run = _Run(parts, session, peaks)
+            for event in run.events(interrupted):
+                with parts.clock.paused():
+                    yield event
+    finally:
+        parts.photos.close()
+
+
+class _Run:
+    """One run from Started to Finished; the order of things within and between steps."""
+
+    def __init__(self, parts: Parts, session: Session, peaks: StagePeaks) -> None:
+        self.parts = parts
+        self.session = session
+        self.peaks = peaks
+        self.judge = Judge(parts.config, parts.backend, parts.scene, session.folder)
+        self.last_checkpoint = "" if parts.started_from is None else str(parts.started_from)
+
+    def events(self, interrupted: Callable[[], bool]) -> Iterator[Event]:
+        yield self._started()
+        for message in self.parts.warnings:
+            yield Warned(message)
+        self.peaks.enter("training")
+        self.parts.backend.timings()  # whatever loading took is not a step's
+        self.parts.clock.start()
+        try:
+            reason = yield from self._steps(interrupted)
+        except NonFiniteLossError as problem:
+            failure = self._failed(str(problem))
+            yield failure
+            raise Diverged(failure.message) from None
+        except SplatmeterError as problem:
+            yield Failed(self.parts.state.step, str(problem), self.last_checkpoint)
+            raise
+        self.parts.clock.pause()
+        yield self._finished(reason)
+
+    def _steps(self, interrupted: Callable[[], bool]) -> Generator[Event, None, str]:
+        """Returns why it ended. Models, metrics and checkpoints of a step come before its densification."""
+        state, config = self.parts.state, self.parts.config
+        while state.step < config.iterations:
+            change = self.parts.growth(state)
+            if change is not None:
+                yield change
+                if not change.gaussians:
+                    yield Warned("No Gaussians are left.", "Lower the pruning thresholds.")
+            loss = self.parts.step(state)
+            if state.step % config.progress_interval == 0 or state.step == config.iterations:
+                yield self._progress(loss.total)
+            if self._between_steps(state.step):
+                with self._off_the_clock():
+                    yield from self._due(state.step)
+            if interrupted() and state.step < config.iterations:
+                yield self._save_checkpoint()
+                return "interrupted"
+        return "completed"
+
+    # ---- between steps ------------------------------------------------------------------------------------
+    def _between_steps(self, step: int) -> bool:
+        config = self.parts.config
+        return step in config.test_iterations or self._saves_at(step) or self._checkpoints_at(step)
+
+    def _saves_at(self, step: int) -> bool:
+        return step in self.parts.config.save_iterations or step == self.parts.config.iterations
+
+    def _checkpoints_at(self, step: int) -> bool:
+        config = self.parts.config
+        interval = config.checkpoint_interval
+        return step in config.checkpoint_iterations or (interval is not None and step % interval == 0)
+
+    def _due(self, step: int) -> Iterator[Event]:
+        if step in self.parts.config.test_iterations:
+            yield from self.judge(self.parts.state, self.peaks)
+        if self._saves_at(step):
+            with self.peaks.during("saving"):
+                saved = list(self.session.save_model(self.parts.state, self.parts.backend))
+            yield from saved
+        if self._checkpoints_at(step):
+            yield self._save_checkpoint()
+        self.parts.backend.timings()  # renders of an evaluation are not passes of a step
+
+    def _save_checkpoint(self) -> Saved:
+        with self._off_the_clock(), self.peaks.during("saving"):
+            saved = self.session.save_checkpoint(self.parts.state, self.parts.scene, self.parts.clock.seconds)
+        self.last_checkpoint = saved.path
+        return saved
+
+    @contextmanager
+    def _off_the_clock(self) -> Iterator[None]:
+        self.parts.backend.synchronize()
+        with self.parts.clock.paused():
+            yield
+
+    # ---- what is said -------------------------------------------------------------------------------------
+    def _started(self) -> Started:
+        scene, state = self.parts.scene, self.parts.state
+        return Started(
+            config=to_json(self.parts.config),
+            step=state.step,
+            gaussians=state.table.count,
+            train_images=[view.name for view in scene.train],
+            test_images=[view.name for view in scene.test],
+            ancestor_images=state.ancestry.listed(),
+            hashes={"scene": fingerprint(scene), "poses": poses_fingerprint(scene)},
+            environment=_environment(self.parts.backend),
+        )
+
+    def _progress(self, loss: float) -> Progress:
+        self.parts.backend.synchronize()
+        state = self.parts.state
+        return Progress(
+            step=state.step,
+            clock_seconds=self.parts.clock.seconds,
+            loss=state.loss_average,
+            gaussians=state.table.count,
+            loss_last=loss,
+            passes=dict(self.parts.backend.timings()),
+            memory_bytes=memory.resident_bytes(),
+        )
+
+    def _finished(self, reason: str) -> Finished:
+        state = self.parts.state
+        with self.peaks.during("saving"):
+            mean_opacity = gaussians.mean_opacity(settled_copy(state.table, self.parts.backend))
+        return Finished(
+            step=state.step,
+            clock_seconds=self.parts.clock.seconds,
+            gaussians=state.table.count,
+            reason=reason,
+            loss=state.loss_average,
+            loss_last_100=state.recent_loss,
+            mean_opacity=mean_opacity,
+            peak_memory_bytes=self.peaks.peaks,
+        )
+
+    def _failed(self, why: str) -> Failed:
+        """The bad step changed nothing: the state is worth keeping unless an earlier step broke it."""
+        state = self.parts.state
+        if state.step and bool(gaussians.finite_rows(state.table).all()):
+            self._save_checkpoint()
+        kept = (
+            f"The last good state is {self.last_checkpoint}."
+            if self.last_checkpoint
+            else "No checkpoint exists."
+        )
+        message = (
+            f"Training stopped in step {state.step + 1}: {why}. {kept} "
+            "Lower the learning rates, or look at the photo and pose of that view."
+        )
+        return Failed(state.step, message, self.last_checkpoint)
+
+
+def _environment(backend: Backend) -> dict[str, object]:
+    return {
+        "splatmeter": __version__,
+        "backend": backend.name,
+        **{f"backend_{name}": value for name, value in backend.description.items()},
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "system": platform.platform(),
+        "processors": os.cpu_count(),
+    }

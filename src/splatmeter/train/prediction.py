@@ -1,0 +1,70 @@
+"""The memory a run will need, told before it starts instead of met in the middle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from splatmeter import memory
+from splatmeter.errors import NotEnoughMemory, UsageError
+from splatmeter.scene.scene import Scene
+from splatmeter.train.config import TrainConfig
+from splatmeter.units import bytes_text, parse_bytes
+
+CACHE_SHARE = 4
+"""By default photos may fill one part in so many of the free memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    gaussians: int
+    """At the start."""
+    start_bytes: int
+    planned_gaussians: int
+    """At most: the budget where there is one, else those of the start."""
+    planned_bytes: int
+    photo_cache_bytes: int
+    available_bytes: int
+
+    def require(self) -> None:
+        """NotEnoughMemory where not even the start fits."""
+        if self.start_bytes > self.available_bytes:
+            raise NotEnoughMemory(
+                f"Training {self.gaussians} Gaussians needs about {bytes_text(self.start_bytes)}, but only "
+                f"{bytes_text(self.available_bytes)} are free. Use a coarser --resolution, a smaller "
+                "--photo-cache, fewer points, or close other programs."
+            )
+
+    @property
+    def warning(self) -> str:
+        if self.planned_bytes <= self.available_bytes:
+            return ""
+        return (
+            f"{self.planned_gaussians} Gaussians would need about {bytes_text(self.planned_bytes)}, but only "
+            f"{bytes_text(self.available_bytes)} are free."
+        )
+
+
+def predict(config: TrainConfig, scene: Scene, gaussians: int) -> Prediction:
+    available = memory.available_bytes()
+    pixels = max(view.camera.width * view.camera.height for view in (*scene.train, *scene.test))
+    photos = cache_bytes(config, scene, available)
+    planned = max(gaussians, config.max_gaussians or 0) if config.densification != "none" else gaussians
+    return Prediction(
+        gaussians=gaussians,
+        start_bytes=memory.predicted_training_bytes(gaussians, pixels, photos),
+        planned_gaussians=planned,
+        planned_bytes=memory.predicted_training_bytes(planned, pixels, photos),
+        photo_cache_bytes=photos,
+        available_bytes=available,
+    )
+
+
+def cache_bytes(config: TrainConfig, scene: Scene, available: int) -> int:
+    """Never more than all training photos take."""
+    everything = sum(view.photo.bytes for view in scene.train)
+    if config.photo_cache == "auto":
+        return min(everything, available // CACHE_SHARE)
+    try:
+        return min(everything, parse_bytes(config.photo_cache))
+    except ValueError as problem:
+        raise UsageError(f"--photo-cache: {problem}.") from None

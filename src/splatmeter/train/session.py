@@ -1,0 +1,210 @@
+"""The output folder, laid out as the original's, plus what makes a run repeatable."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from splatmeter import __version__
+from splatmeter.errors import MissingFile, OutputError
+from splatmeter.events import Saved
+from splatmeter.gaussians import ply
+from splatmeter.gaussians.atomic import replacing
+from splatmeter.ops import Backend
+from splatmeter.photos.photo import size_of
+from splatmeter.scene.scene import PointCloud, Scene, View
+from splatmeter.train import checkpoint
+from splatmeter.train.config import TrainConfig, to_json
+from splatmeter.train.lock import FolderLock
+from splatmeter.train.state import TrainingState
+from splatmeter.update.settled import settled_copy
+
+EVENTS = "events.jsonl"
+CONFIG = "config.json"
+_TRACES = (CONFIG, "cfg_args", EVENTS, "cameras.json", "input.ply", "point_cloud", "evaluations")
+
+
+def with_output_folder(config: TrainConfig) -> TrainConfig:
+    """The same configuration with `model_path` decided."""
+    if config.model_path is not None:
+        return config
+    return dataclasses.replace(
+        config, model_path=Path("output") / (config.experiment_name or uuid.uuid4().hex[:10])
+    )
+
+
+def starting_checkpoint(config: TrainConfig) -> Path | None:
+    """The file to start from: the one named, else with --resume the newest in the output folder."""
+    if config.start_checkpoint is not None:
+        return config.start_checkpoint
+    if not config.resume:
+        return None
+    folder = _folder(config)
+    found = checkpoint.newest(folder)
+    if found is None:
+        raise MissingFile(f"There is no checkpoint to resume from in {folder}. Start without --resume.")
+    return found
+
+
+def refuse_used_folder(config: TrainConfig) -> None:
+    """An existing run is never mixed with another one."""
+    folder = _folder(config)
+    if config.overwrite or _continues(config) or not _used(folder):
+        return
+    raise OutputError(
+        f"{folder} already holds a run. Go on with it (--resume), replace it (--overwrite), "
+        "or choose another --model-path."
+    )
+
+
+class Session:
+    """Owns the folder while it is open. Everything it writes is whole or not there."""
+
+    def __init__(self, config: TrainConfig) -> None:
+        self.folder = _folder(config)
+        self.config = config
+        self._lock = FolderLock(self.folder)
+        try:
+            refuse_used_folder(config)
+            if config.overwrite and not _continues(config):
+                _clear(self.folder)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release()
+
+    def describe(self, scene: Scene) -> None:
+        """What the run is about, before it begins."""
+        record = {"splatmeter": __version__, **to_json(self.config)}
+        _write(self.folder / CONFIG, json.dumps(record, indent=1))
+        _write(self.folder / "cfg_args", _namespace(self.config))
+        _write(self.folder / "cameras.json", json.dumps(_cameras(scene)))
+        with replacing(self.folder / "input.ply") as file:
+            file.write(_points_ply(scene.points))
+
+    def save_model(self, state: TrainingState, backend: Backend) -> Iterator[Saved]:
+        """point_cloud.ply with the 3D filter as a column, and fused.ply for viewers."""
+        folder = self.folder / "point_cloud" / f"iteration_{state.step}"
+        table = settled_copy(state.table, backend)
+        settings = self.config.raster_settings(self.config.sh_degree)
+        comments = (f"step {state.step}",)
+        for name, content, write in (
+            ("point_cloud.ply", "model", ply.write_model),
+            ("fused.ply", "fused model", ply.write_fused),
+        ):
+            write(folder / name, table, self.config.sh_degree, comments, settings)
+            yield Saved(state.step, str(folder / name), content, _sha256(folder / name))
+
+    def save_checkpoint(self, state: TrainingState, scene: Scene, clock_seconds: float) -> Saved:
+        path = checkpoint.path_for(self.folder, state.step)
+        digest = checkpoint.save(path, state, scene, self.config, clock_seconds)
+        return Saved(state.step, str(path), "checkpoint", digest)
+
+
+def _folder(config: TrainConfig) -> Path:
+    if config.model_path is None:
+        raise OutputError("The run has no output folder yet.")
+    return config.model_path
+
+
+def _continues(config: TrainConfig) -> bool:
+    start = config.start_checkpoint
+    return config.resume or (start is not None and start.absolute().parent == _folder(config).absolute())
+
+
+def _used(folder: Path) -> bool:
+    return any((folder / name).exists() for name in _TRACES) or any(folder.glob("chkpnt*"))
+
+
+def _clear(folder: Path) -> None:
+    """Only what a run writes; other files in the folder are somebody's."""
+    for path in [*(folder / name for name in _TRACES), *folder.glob("chkpnt*.safetensors")]:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        digest = hashlib.sha256()
+        while block := file.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _namespace(config: TrainConfig) -> str:
+    """The 13 model parameters as the original's own tools read them."""
+    values: dict[str, Any] = {
+        "sh_degree": config.sh_degree,
+        "source_path": str(config.source_path.absolute()),
+        "model_path": str(config.model_path),
+        "images": config.images,
+        "resolution": config.resolution,
+        "white_background": config.white_background,
+        "data_device": "cpu",
+        "eval": config.eval,
+        "kernel_size": config.kernel_size,
+        "ray_jitter": config.ray_jitter,
+        "resample_gt_image": config.resample_gt_image,
+        "load_allres": config.load_allres,
+        "sample_more_highres": config.sample_more_highres,
+    }
+    return f"Namespace({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+
+
+def _cameras(scene: Scene) -> list[dict[str, Any]]:
+    """Test views first, sizes and focal lengths of the photo files."""
+    return [_camera(index, view) for index, view in enumerate((*scene.test, *scene.train))]
+
+
+def _camera(index: int, view: View) -> dict[str, Any]:
+    width, height = size_of(view.photo.path)
+    camera = view.camera
+    return {
+        "id": index,
+        "img_name": Path(view.name).with_suffix("").as_posix(),
+        "width": width,
+        "height": height,
+        "position": camera.position.tolist(),
+        "rotation": camera.rotation.T.tolist(),  # camera to world
+        "fy": camera.fy * height / camera.height,
+        "fx": camera.fx * width / camera.width,
+    }
+
+
+def _points_ply(points: PointCloud) -> bytes:
+    names = ["x", "y", "z", "nx", "ny", "nz"]
+    rows = np.zeros(
+        len(points.positions),
+        [(name, "<f4") for name in names] + [(name, "u1") for name in ("red", "green", "blue")],
+    )
+    for axis, name in enumerate("xyz"):
+        rows[name] = points.positions[:, axis]
+    for channel, name in enumerate(("red", "green", "blue")):
+        rows[name] = points.colors[:, channel]
+    header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(rows)}"]
+    header += [f"property float {name}" for name in names]
+    header += [f"property uchar {name}" for name in ("red", "green", "blue")] + ["end_header"]
+    return ("\n".join(header) + "\n").encode() + rows.tobytes()
