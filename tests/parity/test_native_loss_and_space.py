@@ -28,7 +28,7 @@ def test_the_loss_and_its_gradient_agree(native: Backend, size: tuple[int, int],
     rendered, photo = pictures(*size)
     ours, our_gradient = native.image_loss(rendered, photo, weight)
     theirs, their_gradient = EXACT.image_loss(rendered, photo, weight)
-    # E[x^2] - mu^2 in float32 is good to 1e-7, beside the constant 9e-4 in the denominator: 1e-4 of a pixel's SSIM
+    # E[x^2] - mu^2 in float32 is good to 1e-7, beside a constant of 9e-4 below it: 1e-4 of a pixel's SSIM
     assert ours.l1 == pytest.approx(theirs.l1, rel=1e-5)
     assert ours.ssim == pytest.approx(theirs.ssim, abs=1e-4)
     np.testing.assert_allclose(our_gradient, their_gradient, atol=1e-3 * np.abs(their_gradient).max())

@@ -1,4 +1,4 @@
-"""Statistics, Adam, lazy rows and the fused step of the native engine; and its bits for any number of threads."""
+"""Statistics, Adam, lazy rows and the fused step of the native engine; its bits for any number of threads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def trained(backend: Backend, steps: int, table: Table | None = None, first: int
     table = table or random_table(seed=3)
     for number in range(first, first + steps):
         table.pending = pending_after(number - 1, RATES)
-        view = camera(33, 17, seed=number, shift=(0.8, 0.0))  # half the scene is outside
+        view = camera(33, 17, seed=number, shift=(0.4, 0.0))  # half the scene is outside
         _, tape = backend.forward(table, view, SETTINGS["mip"])
         backend.backward_and_update(tape, smooth_image(33, 17, seed=number), AdamStep(number, RATES))
     table.pending = pending_after(first + steps - 1, RATES)
@@ -139,8 +139,8 @@ def test_the_fused_step_is_backward_then_adam(native: Backend) -> None:
 def test_lazy_training_follows_dense_training(native: Backend) -> None:
     """Parameters after six fused steps against the reference that moves every row in every step.
 
-    Adam's first steps have the size of the rate whatever the gradient's, so where a gradient is rounding noise
-    the two may part by a few rates: such entries may be few, and the parting no larger than that.
+    Adam's first steps have the size of the rate whatever the gradient's, so where a gradient is rounding
+    noise the two may part by a few rates: such entries may be few, and the parting no larger than that.
     """
     ours = trained(native, 6)
     native.settle(ours)
