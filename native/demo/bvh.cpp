@@ -8,14 +8,13 @@ namespace splatmeter::demo {
 
 namespace {
 
-constexpr float infinity = Hit::nowhere;
 constexpr int bin_count = 16;
 constexpr std::uint32_t leaf_size = 4;
 constexpr int deepest = 60;  // bounds the stack of `search`
 constexpr float self_distance = 1e-4f;  // hits nearer than this are the surface the ray starts from
 
 struct Box {
-    Vec3 low{infinity, infinity, infinity}, high{-infinity, -infinity, -infinity};
+    Vec3 low{nowhere, nowhere, nowhere}, high{-nowhere, -nowhere, -nowhere};
 
     void include(const Box& other) {
         low = minimum(low, other.low);
@@ -74,8 +73,8 @@ struct Bvh::Builder {
 
     // The plane between bins with the least expected work: area times count on either side.
     std::pair<int, float> best_plane(const Box& spread, std::uint32_t begin, std::uint32_t end) const {
-        std::pair<int, float> best{0, infinity};
-        float least = infinity;
+        std::pair<int, float> best{0, nowhere};
+        float least = nowhere;
         for (int axis = 0; axis < 3; ++axis) {
             const float low = spread.low[axis], width = spread.high[axis] - low;
             if (!(width > 0)) continue;
@@ -115,67 +114,79 @@ Bvh::Bvh(const Mesh& mesh) {
         const Triangle& triangle = mesh.triangles[index];
         const Vec3 origin = mesh.vertices[triangle.a].position;
         corners_.push_back({origin, mesh.vertices[triangle.b].position - origin,
-                            mesh.vertices[triangle.c].position - origin, index});
+                            mesh.vertices[triangle.c].position - origin, static_cast<std::int32_t>(index)});
     }
 }
 
-template <bool any>
-Hit Bvh::search(const Ray& ray) const {
-    const auto inverse = [](float x) { return 1.0f / (std::abs(x) > 1e-12f ? x : 1e-12f); };
-    const Vec3 reciprocal{inverse(ray.direction.x), inverse(ray.direction.y), inverse(ray.direction.z)};
-    Hit hit;
-    const auto entry = [&](const Node& node) {  // infinite when missed
-        const Vec3 t0 = (node.low - ray.origin) * reciprocal, t1 = (node.high - ray.origin) * reciprocal;
-        const Vec3 lower = minimum(t0, t1), upper = maximum(t0, t1);
-        const float enter = std::max(std::max(lower.x, lower.y), std::max(lower.z, 0.0f));
-        const float leave = std::min(std::min(upper.x, upper.y), std::min(upper.z, hit.distance));
-        return enter <= leave ? enter : infinity;
+void Bvh::meet(const Corner& corner, const Rays& rays, Hits& hits) {
+    const Lanes3 edge1 = every_lane(corner.edge1), edge2 = every_lane(corner.edge2);
+    const Lanes3 p = cross(rays.direction, edge2);
+    const Lanes determinant = dot(edge1, p);
+    const Lanes flat = every_lane(1e-16f);  // slivers at poles, and triangles seen from their edge
+    const LaneMask solid = determinant * determinant > flat * flat;
+    const Lanes scale = 1.0f / (solid ? determinant : every_lane(1));
+    const Lanes3 offset = rays.origin - every_lane(corner.origin);
+    const Lanes3 q = cross(offset, edge1);
+    const Lanes u = dot(offset, p) * scale, v = dot(rays.direction, q) * scale, distance = dot(edge2, q) * scale;
+    const LaneMask inside = (u >= 0.0f) & (v >= 0.0f) & (u + v <= 1.0f) & solid;
+    const LaneMask met = inside & (distance > self_distance) & (distance < hits.distance);
+    if (!any(met)) return;
+    const LaneMask number{corner.triangle, corner.triangle, corner.triangle, corner.triangle};
+    hits.distance = met ? distance : hits.distance;
+    hits.triangle = met ? number : hits.triangle;
+    hits.u = met ? u : hits.u;
+    hits.v = met ? v : hits.v;
+}
+
+template <bool stop_at_any>
+Hits Bvh::search(const Rays& rays) const {
+    const auto inverse = [](Lanes x) { return 1.0f / ((x * x > 1e-24f) ? x : every_lane(1e-12f)); };
+    const Lanes3 reciprocal{inverse(rays.direction.x), inverse(rays.direction.y), inverse(rays.direction.z)};
+    Hits hits{rays.reach};
+    const auto entry = [&](const Node& node) {  // `nowhere` when missed
+        const Lanes3 t0 = (every_lane(node.low) - rays.origin) * reciprocal;
+        const Lanes3 t1 = (every_lane(node.high) - rays.origin) * reciprocal;
+        const Lanes enter = maximum(maximum(minimum(t0.x, t1.x), minimum(t0.y, t1.y)), maximum(minimum(t0.z, t1.z), Lanes{}));
+        const Lanes leave = minimum(minimum(maximum(t0.x, t1.x), maximum(t0.y, t1.y)), minimum(maximum(t0.z, t1.z), hits.distance));
+        return enter <= leave ? enter : every_lane(nowhere);
     };
-    const auto meet = [&](const Corner& corner) {
-        const Vec3 p = cross(ray.direction, corner.edge2);
-        const float determinant = dot(corner.edge1, p);
-        if (std::abs(determinant) < 1e-16f) return;  // slivers at poles
-        const float scale = 1.0f / determinant;
-        const Vec3 offset = ray.origin - corner.origin;
-        const float u = dot(offset, p) * scale;
-        const Vec3 q = cross(offset, corner.edge1);
-        const float v = dot(ray.direction, q) * scale;
-        const float distance = dot(corner.edge2, q) * scale;
-        if (u >= 0 && v >= 0 && u + v <= 1 && distance > self_distance && distance < hit.distance) {
-            hit = {distance, corner.triangle, u, v};
-        }
+    struct Waiting {
+        Lanes entry;
+        std::uint32_t node;
     };
-    std::array<std::pair<std::uint32_t, float>, deepest + 4> stack;
+    std::array<Waiting, deepest + 4> stack;
     int waiting = 0;
     std::uint32_t index = 0;
-    if (entry(nodes_[0]) == infinity) return hit;
     for (;;) {
         const Node& node = nodes_[index];
         if (node.count > 0) {
-            for (std::uint32_t k = node.first; k < node.first + node.count; ++k) meet(corners_[k]);
-            if (any && hit.found()) return hit;
-        } else {
-            std::uint32_t near_child = node.first, far_child = node.first + 1;
-            float near_entry = entry(nodes_[near_child]), far_entry = entry(nodes_[far_child]);
-            if (far_entry < near_entry) {
-                std::swap(near_child, far_child);
-                std::swap(near_entry, far_entry);
+            for (std::uint32_t k = node.first; k < node.first + node.count; ++k) meet(corners_[k], rays, hits);
+            if (stop_at_any) {
+                hits.distance = hits.triangle >= 0 ? every_lane(-1) : hits.distance;
+                if (!any(hits.distance > 0.0f)) return hits;
             }
-            if (far_entry < infinity) stack[waiting++] = {far_child, far_entry};
-            if (near_entry < infinity) {
-                index = near_child;
+        } else {
+            Waiting closer{entry(nodes_[node.first]), node.first}, farther{entry(nodes_[node.first + 1]), node.first + 1};
+            float closest = least(closer.entry), other = least(farther.entry);
+            if (other < closest) {
+                std::swap(closer, farther);
+                std::swap(closest, other);
+            }
+            if (other < nowhere) stack[waiting++] = farther;
+            if (closest < nowhere) {
+                index = closer.node;
                 continue;
             }
         }
         do {
-            if (waiting == 0) return hit;
+            if (waiting == 0) return hits;
             --waiting;
-        } while (stack[waiting].second >= hit.distance);
-        index = stack[waiting].first;
+        } while (!any(stack[waiting].entry < hits.distance));
+        index = stack[waiting].node;
     }
 }
 
-Hit Bvh::nearest(const Ray& ray) const { return search<false>(ray); }
-bool Bvh::blocked(const Ray& ray) const { return search<true>(ray).found(); }
+Hits Bvh::nearest(const Rays& rays) const { return search<false>(rays); }
+Hits Bvh::blocked(const Rays& rays) const { return search<true>(rays); }
 
 }  // namespace splatmeter::demo

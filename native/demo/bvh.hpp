@@ -1,33 +1,44 @@
-// A binary tree of boxes over triangles: nearest hit, and whether anything is in the way.
+// A binary tree of boxes over triangles: nearest hit, and whether anything is in the way, for four rays at once.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "lanes.hpp"
 #include "mesh.hpp"
 
 namespace splatmeter::demo {
+
+inline constexpr float nowhere = 1e30f;  // a distance; finite, so that no compiler option changes comparisons
 
 struct Ray {
     Vec3 origin, direction;
 };
 
-struct Hit {
-    static constexpr float nowhere = 1e30f;  // finite, so that no compiler option changes comparisons
+struct Rays {
+    Lanes3 origin, direction;
+    Lanes reach = every_lane(-1);  // how far each goes; negative lanes meet nothing
 
-    float distance = nowhere;
-    std::uint32_t triangle = 0;
-    float u = 0, v = 0;  // weights of the triangle's second and third corner
+    void set(int lane, const Ray& ray) {
+        origin.set(lane, ray.origin);
+        direction.set(lane, ray.direction);
+        reach[lane] = nowhere;
+    }
+    Ray at(int lane) const { return {origin.at(lane), direction.at(lane)}; }
+};
 
-    bool found() const { return distance < nowhere; }
+struct Hits {
+    Lanes distance;
+    LaneMask triangle{-1, -1, -1, -1};  // its number; negative where nothing was met
+    Lanes u{}, v{};                     // weights of the triangle's second and third corner
 };
 
 class Bvh {
 public:
     explicit Bvh(const Mesh& mesh);
 
-    Hit nearest(const Ray& ray) const;
-    bool blocked(const Ray& ray) const;  // up to infinity
+    Hits nearest(const Rays& rays) const;
+    Hits blocked(const Rays& rays) const;  // any triangle, not the nearest: enough for shadows
 
 private:
     struct Node {
@@ -37,12 +48,13 @@ private:
     };
     struct Corner {
         Vec3 origin, edge1, edge2;
-        std::uint32_t triangle;
+        std::int32_t triangle;
     };
     struct Builder;
 
-    template <bool any>
-    Hit search(const Ray& ray) const;
+    template <bool stop_at_any>
+    Hits search(const Rays& rays) const;
+    static void meet(const Corner& corner, const Rays& rays, Hits& hits);
 
     std::vector<Node> nodes_;
     std::vector<Corner> corners_;

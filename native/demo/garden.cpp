@@ -182,7 +182,7 @@ struct Foliage {
 
 // Leaves on and below the surface of a ball, over a dark core that closes the gaps.
 void add_foliage(Mesh& mesh, Vec3 centre, Vec3 radii, const Foliage& kind, Random& random) {
-    add_blob(mesh, {Material::leaf, 2}, centre, radii * 0.80f, 0.25f, 20);
+    add_blob(mesh, {Material::leaf, 2}, centre, radii * 0.80f, 0.25f, 12);
     const auto family = static_cast<std::uint16_t>(variant_from(random) & 3);
     for (int k = 0; k < kind.leaves; ++k) {
         const Vec3 direction = random_direction(random);
@@ -192,9 +192,9 @@ void add_foliage(Mesh& mesh, Vec3 centre, Vec3 radii, const Foliage& kind, Rando
         const Vec3 ahead = normalized(cross(outward, random_direction(random)) + 0.4f * outward);
         const Vec3 side = normalized(cross(ahead, outward));
         const auto variant = static_cast<std::uint16_t>((variant_from(random) & ~3) | (random.next() < 0.75f ? family : 1));
-        add_leaf(mesh, {Material::leaf, variant}, place, {side, ahead, cross(side, ahead)}, kind.leaf_size * random.between(0.7f, 1.2f), 0.24f, 3);
+        add_leaf(mesh, {Material::leaf, variant}, place, {side, ahead, cross(side, ahead)}, kind.leaf_size * random.between(0.7f, 1.2f), 0.26f, 2);
         if (random.next() < kind.blossoms) {
-            add_blob(mesh, {Material::petal, kind.colour}, place + direction * (0.5f * kind.leaf_size), Vec3{1, 1, 1} * (0.32f * kind.leaf_size), 0.3f, 8);
+            add_blob(mesh, {Material::petal, kind.colour}, place + direction * (0.5f * kind.leaf_size), Vec3{1, 1, 1} * (0.32f * kind.leaf_size), 0.3f, 8, Gathering::once);
         }
     }
 }
@@ -237,7 +237,7 @@ void add_stones(Mesh& mesh, Random random) {
     for (std::uint16_t k = 0; k < 16; ++k) {
         const float angle = 2 * pi * random.next(), size = random.between(0.07f, 0.20f);
         const Vec3 radii{size * random.between(0.8f, 1.3f), size, size * random.between(0.55f, 0.85f)};
-        add_blob(mesh, {Material::stone, k}, around(angle, random.between(3.15f, 3.9f), 0.3f * size), radii, 0.3f, 28);
+        add_blob(mesh, {Material::stone, k}, around(angle, random.between(3.15f, 3.9f), 0.3f * size), radii, 0.3f, 18);
     }
 }
 

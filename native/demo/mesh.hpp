@@ -17,6 +17,7 @@ enum class Material : std::uint16_t {
 struct Vertex {
     Vec3 position, normal;
     float u = 0, v = 0;
+    std::uint32_t light_of = 0;  // the vertex at which its indirect light is gathered: itself, or one for a whole leaf
 };
 
 struct Triangle {
@@ -38,8 +39,10 @@ struct Mesh {
 using Patch = std::function<Vec3(float u, float v)>;
 using Curve = std::function<Vec3(float t)>;
 
-// A curved sheet over [0, 1]^2, smooth normals along du x dv.
-void add_patch(Mesh& mesh, Surface surface, int columns, int rows, const Patch& patch);
+// A curved sheet over [0, 1]^2, smooth normals along du x dv. Small things share one gathering of light.
+enum class Gathering { each_vertex, once };
+void add_patch(Mesh& mesh, Surface surface, int columns, int rows, const Patch& patch,
+               Gathering gathering = Gathering::each_vertex);
 
 // One flat convex polygon; corners run counter-clockwise as seen from outside.
 void add_face(Mesh& mesh, Surface surface, std::span<const Vec3> corners);
@@ -55,7 +58,8 @@ void add_lathe(Mesh& mesh, Surface surface, Vec3 base, int sides, int rows, cons
 void add_tube(Mesh& mesh, Surface surface, const Curve& curve, Vec3 reference, float radius, int sides, int rows);
 
 // A ball squeezed by `radii` and dented by noise of the given strength.
-void add_blob(Mesh& mesh, Surface surface, Vec3 centre, Vec3 radii, float dents, int sides);
+void add_blob(Mesh& mesh, Surface surface, Vec3 centre, Vec3 radii, float dents, int sides,
+              Gathering gathering = Gathering::each_vertex);
 
 // A pointed, cupped sheet from `base` along frame.ahead; frame.up is its upper side.
 void add_leaf(Mesh& mesh, Surface surface, Vec3 base, const Frame& frame, float size, float width, int rows);

@@ -137,7 +137,8 @@ float noise(Vec3 place, std::uint32_t key) {
     int x, y, z;
     const float u = ease(whole(place.x, x)), v = ease(whole(place.y, y)), w = ease(whole(place.z, z));
     const auto row = [&](int b, int c) { return mix(lattice(x, b, c, key), lattice(x + 1, b, c, key), u); };
-    return mix(mix(row(y, z), row(y + 1, z), v), mix(row(y, z + 1), row(y + 1, z + 1), v), w);
+    const float below = mix(row(y, z), row(y + 1, z), v);
+    return w == 0 ? below : mix(below, mix(row(y, z + 1), row(y + 1, z + 1), v), w);
 }
 
 float layered_noise(Vec3 place, std::uint32_t key) {
@@ -180,7 +181,7 @@ Vec3 ground_albedo(Vec3 position, std::uint32_t seed) {
 
 Vec3 sky_light(Vec3 direction) {
     const float rise = std::clamp(direction.z, 0.0f, 1.0f);
-    return mix(Vec3{0.62f, 0.68f, 0.74f}, Vec3{0.22f, 0.38f, 0.72f}, std::sqrt(rise));
+    return mix(Vec3{0.42f, 0.47f, 0.52f}, Vec3{0.15f, 0.27f, 0.50f}, std::sqrt(rise));
 }
 
 Vec3 sky_picture(Vec3 on_dome, std::uint32_t seed) {
@@ -191,9 +192,9 @@ Vec3 sky_picture(Vec3 on_dome, std::uint32_t seed) {
     if (rise < near_hills) return Vec3{0.24f, 0.36f, 0.20f} * (0.85f + 0.3f * noise(on_dome * 0.9f, seed + 30));
     if (rise < far_hills) return Vec3{0.34f, 0.45f, 0.47f} * (0.92f + 0.16f * noise(on_dome * 0.4f, seed + 31));
     const float height = std::clamp(rise, 0.0f, 1.0f);
-    const Vec3 blue = mix(Vec3{0.74f, 0.83f, 0.92f}, Vec3{0.20f, 0.42f, 0.82f}, smoothstep(0, 0.75f, height));
+    const Vec3 blue = mix(Vec3{0.56f, 0.72f, 0.90f}, Vec3{0.13f, 0.33f, 0.78f}, smoothstep(0, 0.6f, height));
     const float cloud = layered_noise(direction * Vec3{3.2f, 3.2f, 7}, seed + 32);
-    return mix(blue, {1.05f, 1.03f, 1.0f}, 0.85f * smoothstep(0.52f, 0.75f, cloud));
+    return mix(blue, {1.15f, 1.12f, 1.08f}, 0.85f * smoothstep(0.52f, 0.75f, cloud));
 }
 
 bool is_thin(Material material) {

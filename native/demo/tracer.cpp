@@ -15,11 +15,11 @@ const Vec3 sun_direction = normalized({0.62f, -0.42f, 0.62f});
 const Frame sun_frame = frame_around(sun_direction);
 constexpr float sun_size = 0.035f;  // radians from the middle to the rim: several real suns, for softer shadows
 constexpr Vec3 sun_colour{1.62f, 1.46f, 1.20f};
-constexpr Vec3 second_bounce{0.30f, 0.30f, 0.28f};  // stands for all light after the first bounce
+constexpr Vec3 second_bounce{0.22f, 0.22f, 0.21f};  // stands for all light after the first bounce
 constexpr float translucency = 0.45f;               // of leaves and cloth lit from behind
-constexpr float exposure = 1.5f;
-constexpr int gather_side = 7;                      // squared: rays per baked place
-constexpr int ground_cells = 160;
+constexpr float exposure = 1.45f;
+constexpr int gather_side = 6;                      // squared: rays per baked place
+constexpr int ground_cells = 128;
 constexpr float ground_half = fence_radius + 0.6f;  // beyond, the ground sees the open sky
 constexpr float lift = 1e-3f;                       // keeps rays from meeting the surface they leave
 
@@ -41,6 +41,12 @@ std::uint8_t encode(float linear) {
     return static_cast<std::uint8_t>(std::lround(255 * std::clamp(curve, 0.0f, 1.0f)));
 }
 
+Vec3 on_dome(const Ray& ray) {
+    const float along = dot(ray.origin, ray.direction);
+    const float rest = dot(ray.origin, ray.origin) - dome_radius * dome_radius;
+    return ray.origin + ray.direction * (std::sqrt(std::max(0.0f, along * along - rest)) - along);
+}
+
 int square_side(int samples) {
     return std::max(1, static_cast<int>(std::lround(std::sqrt(static_cast<float>(samples)))));
 }
@@ -49,6 +55,7 @@ int square_side(int samples) {
 
 struct World::Point {
     Vec3 position, normal, albedo, indirect;
+    bool sky = false;
     bool thin = false;
     float gloss = 0;
 };
@@ -74,75 +81,101 @@ std::shared_ptr<const World> World::of_seed(std::uint32_t seed, int threads) {
     return latest;
 }
 
-bool World::meet(const Ray& ray, Point& point) const {
-    const Hit hit = bvh_.nearest(ray);
-    const float down = ray.direction.z < 0 ? -ray.origin.z / ray.direction.z : Hit::nowhere;
-    if (down < hit.distance) {
-        const Vec3 position = ray.origin + ray.direction * down;
-        if (position.x * position.x + position.y * position.y > dome_radius * dome_radius) return false;
-        point = {position, {0, 0, 1}, ground_albedo(position, seed_), ground_light(position)};
-        return true;
+World::Points World::meet(const Rays& rays) const {
+    const Hits hits = bvh_.nearest(rays);
+    Points points;
+    for (int lane = 0; lane < lane_count; ++lane) {
+        const Ray ray = rays.at(lane);
+        const float down = ray.direction.z < 0 ? -ray.origin.z / ray.direction.z : nowhere;
+        const Vec3 below = ray.origin + ray.direction * down;
+        const bool on_ground = below.x * below.x + below.y * below.y < dome_radius * dome_radius;
+        if (on_ground && down < hits.distance[lane]) points[lane] = ground_point(ray, down);
+        else if (hits.triangle[lane] >= 0) points[lane] = surface_point(ray, hits, lane);
+        else points[lane].sky = true;
     }
-    if (!hit.found()) return false;
-    const Triangle& triangle = mesh_.triangles[hit.triangle];
+    return points;
+}
+
+World::Point World::ground_point(const Ray& ray, float distance) const {
+    Vec3 position = ray.origin + ray.direction * distance;
+    position.z = 0;
+    return {position, {0, 0, 1}, ground_albedo(position, seed_), ground_light(position)};
+}
+
+World::Point World::surface_point(const Ray& ray, const Hits& hits, int lane) const {
+    const Triangle& triangle = mesh_.triangles[static_cast<std::size_t>(hits.triangle[lane])];
     const Vertex &a = mesh_.vertices[triangle.a], &b = mesh_.vertices[triangle.b], &c = mesh_.vertices[triangle.c];
-    const float w = 1 - hit.u - hit.v;
-    const auto blend = [&](auto x, auto y, auto z) { return x * w + y * hit.u + z * hit.v; };
-    const Vec3 position = ray.origin + ray.direction * hit.distance;
+    const float u = hits.u[lane], v = hits.v[lane], w = 1 - u - v;
+    const auto blend = [&](auto x, auto y, auto z) { return x * w + y * u + z * v; };
+    const Vec3 position = ray.origin + ray.direction * hits.distance[lane];
     const Spot spot{triangle.material, triangle.variant, position, blend(a.u, b.u, c.u), blend(a.v, b.v, c.v)};
-    point = {position, normalized(blend(a.normal, b.normal, c.normal)), albedo(spot, seed_),
-             blend(vertex_light_[triangle.a], vertex_light_[triangle.b], vertex_light_[triangle.c]),
-             is_thin(triangle.material), gloss(triangle.material)};
-    return true;
+    return {position, normalized(blend(a.normal, b.normal, c.normal)), albedo(spot, seed_),
+            blend(vertex_light_[triangle.a], vertex_light_[triangle.b], vertex_light_[triangle.c]), false,
+            is_thin(triangle.material), gloss(triangle.material)};
 }
 
-Vec3 World::on_dome(const Ray& ray) const {
-    const float along = dot(ray.origin, ray.direction);
-    const float rest = dot(ray.origin, ray.origin) - dome_radius * dome_radius;
-    return ray.origin + ray.direction * (std::sqrt(std::max(0.0f, along * along - rest)) - along);
-}
-
-// (u, v) in the unit square choose a place on the sun's disc.
-Vec3 World::sunlight(const Point& point, float u, float v) const {
-    float facing = dot(point.normal, sun_direction);
-    Vec3 outward = point.normal;
-    if (facing < 0) {
-        if (!point.thin) return {};
-        facing *= -translucency;
-        outward = outward * -1.0f;
+// What the sun gives each point through one place on its disc.
+World::Lights World::sunlight(const Points& points, const Places& places) const {
+    Rays rays;
+    Lights lights;
+    for (int lane = 0; lane < lane_count; ++lane) {
+        const Point& point = points[lane];
+        const float facing = dot(point.normal, sun_direction);
+        if (point.sky || (facing < 0 && !point.thin)) continue;
+        const auto [u, v] = places[lane];
+        const float radius = sun_size * std::sqrt(u), angle = 2 * pi * v;
+        const Vec3 aside = sun_frame.side * (radius * std::cos(angle)) + sun_frame.ahead * (radius * std::sin(angle));
+        rays.set(lane, {point.position + point.normal * std::copysign(lift, facing), normalized(sun_direction + aside)});
+        lights[lane] = sun_colour * (facing < 0 ? -translucency * facing : facing);
     }
-    const float radius = sun_size * std::sqrt(u), angle = 2 * pi * v;
-    const Vec3 towards = normalized(sun_direction + sun_frame.side * (radius * std::cos(angle)) + sun_frame.ahead * (radius * std::sin(angle)));
-    return bvh_.blocked({point.position + outward * lift, towards}) ? Vec3{} : sun_colour * facing;
+    const Hits hits = bvh_.blocked(rays);
+    for (int lane = 0; lane < lane_count; ++lane) {
+        if (hits.triangle[lane] >= 0) lights[lane] = {};
+    }
+    return lights;
 }
 
-Vec3 World::radiance(const Ray& ray, float u, float v) const {
-    Point point;
-    if (!meet(ray, point)) return sky_picture(on_dome(ray), seed_) * 0.85f;
-    const Vec3 sun = sunlight(point, u, v);
-    Vec3 light = point.albedo * (sun + point.indirect);
-    if (point.gloss > 0 && sun.x > 0) {
-        const Vec3 half = normalized(sun_direction - ray.direction);
-        light += sun_colour * (point.gloss * std::pow(std::max(0.0f, dot(half, point.normal)), 70.0f));
+World::Lights World::radiance(const Rays& rays, const Places& places) const {
+    const Points points = meet(rays);
+    const Lights sun = sunlight(points, places);
+    Lights lights;
+    for (int lane = 0; lane < lane_count; ++lane) {
+        const Point& point = points[lane];
+        lights[lane] = point.sky ? sky_picture(on_dome(rays.at(lane)), seed_) : point.albedo * (sun[lane] + point.indirect);
+        if (point.gloss > 0 && sun[lane].x > 0) {
+            const Vec3 half = normalized(sun_direction - rays.direction.at(lane));
+            lights[lane] += sun_colour * (point.gloss * std::pow(std::max(0.0f, dot(half, point.normal)), 70.0f));
+        }
     }
-    return light;
+    return lights;
 }
 
 // Cosine-weighted average of what the half space above the place sends.
 Vec3 World::gathered(Vec3 position, Vec3 normal, std::uint32_t key) const {
+    constexpr int rays_in_all = gather_side * gather_side;
+    static_assert(rays_in_all % lane_count == 0);
     Random random(key);
     const Frame frame = frame_around(normal);
     Vec3 sum;
-    for (int k = 0; k < gather_side * gather_side; ++k) {
-        const float u = (static_cast<float>(k % gather_side) + random.next()) / gather_side;
-        const float v = (static_cast<float>(k / gather_side) + random.next()) / gather_side;
-        const float radius = std::sqrt(u), angle = 2 * pi * v;
-        const Vec3 direction = frame.to_world({radius * std::cos(angle), radius * std::sin(angle), std::sqrt(1 - u)});
-        Point point;
-        if (!meet({position + normal * (2 * lift), direction}, point)) sum += sky_light(direction);
-        else sum += point.albedo * (sunlight(point, random.next(), random.next()) + second_bounce);
+    for (int first = 0; first < rays_in_all; first += lane_count) {
+        Rays rays;
+        Places places;
+        for (int lane = 0; lane < lane_count; ++lane) {
+            const int k = first + lane;
+            const float u = (static_cast<float>(k % gather_side) + random.next()) / gather_side;
+            const float v = (static_cast<float>(k / gather_side) + random.next()) / gather_side;
+            const float radius = std::sqrt(u), angle = 2 * pi * v;
+            const Vec3 direction{radius * std::cos(angle), radius * std::sin(angle), std::sqrt(1 - u)};
+            rays.set(lane, {position + normal * (2 * lift), frame.to_world(direction)});
+            places[lane] = {random.next(), random.next()};
+        }
+        const Points points = meet(rays);
+        const Lights sun = sunlight(points, places);
+        for (int lane = 0; lane < lane_count; ++lane) {
+            sum += points[lane].sky ? sky_light(rays.direction.at(lane)) : points[lane].albedo * (sun[lane] + second_bounce);
+        }
     }
-    return sum * (1.0f / (gather_side * gather_side));
+    return sum * (1.0f / rays_in_all);
 }
 
 void World::bake(int threads) {
@@ -158,6 +191,7 @@ void World::bake(int threads) {
     in_parallel((vertices + block - 1) / block, threads, [&](int part) {
         for (int k = part * block; k < std::min(vertices, (part + 1) * block); ++k) {
             const Vertex& vertex = mesh_.vertices[k];
+            if (vertex.light_of != static_cast<std::uint32_t>(k)) continue;
             const auto key = scramble(seed_, 77u + static_cast<std::uint32_t>(k));
             on_vertices[k] = gathered(vertex.position, vertex.normal, key);
             if (!thin[k]) continue;
@@ -172,7 +206,7 @@ void World::bake(int threads) {
             on_ground[k] = gathered({place(column), place(row), 0}, {0, 0, 1}, scramble(seed_ + 1, static_cast<std::uint32_t>(k)));
         }
     });
-    vertex_light_ = std::move(on_vertices);
+    for (int k = 0; k < vertices; ++k) vertex_light_[k] = on_vertices[mesh_.vertices[k].light_of];
     ground_light_ = std::move(on_ground);
 }
 
@@ -189,46 +223,54 @@ Vec3 World::ground_light(Vec3 position) const {
 }
 
 std::vector<std::uint8_t> World::photograph(const Camera& camera, const Picture& picture) const {
-    const int side = square_side(picture.samples), samples = side * side;
     std::vector<std::uint8_t> pixels(static_cast<std::size_t>(picture.width) * picture.height * 3);
     in_parallel(picture.height, picture.threads, [&](int y) {
         for (int x = 0; x < picture.width; ++x) {
             const int index = y * picture.width + x;
             Random random(scramble(picture.seed, static_cast<std::uint32_t>(index)));
-            const int turn = static_cast<int>(random.next() * static_cast<float>(samples));
-            Vec3 sum;
-            for (int k = 0; k < samples; ++k) {
-                // One sample in each cell of the pixel, and one in each cell of the sun, paired differently per pixel.
-                const int cell = (k * (side + 1) + turn) % samples;
-                const auto jitter = [&](int place) { return (static_cast<float>(place) + random.next()) / static_cast<float>(side); };
-                const float dx = jitter(k % side), dy = jitter(k / side), u = jitter(cell % side), v = jitter(cell / side);
-                sum += radiance(camera.through(static_cast<float>(x) + dx, static_cast<float>(y) + dy), u, v);
-            }
-            sum = sum * (1.0f / static_cast<float>(samples));
-            for (int channel = 0; channel < 3; ++channel) pixels[3 * index + channel] = encode(sum[channel]);
+            const Vec3 mean = pixel_mean(camera, static_cast<float>(x), static_cast<float>(y), picture.samples, random);
+            for (int channel = 0; channel < 3; ++channel) pixels[3 * index + channel] = encode(mean[channel]);
         }
     });
     return pixels;
 }
 
+// One sample in each cell of the unit square at (left, top), and one in each cell of the sun, paired at random.
+Vec3 World::pixel_mean(const Camera& camera, float left, float top, int wanted, Random& random) const {
+    const int side = square_side(wanted), samples = side * side;
+    const int turn = static_cast<int>(random.next() * static_cast<float>(samples));
+    const auto jitter = [&](int cell) { return (static_cast<float>(cell) + random.next()) / static_cast<float>(side); };
+    Vec3 sum;
+    for (int first = 0; first < samples; first += lane_count) {
+        const int count = std::min(lane_count, samples - first);
+        Rays rays;
+        Places places{};
+        for (int lane = 0; lane < count; ++lane) {
+            const int k = first + lane, partner = (k * (side + 1) + turn) % samples;
+            const float dx = jitter(k % side), dy = jitter(k / side);
+            rays.set(lane, camera.through(left + dx, top + dy));
+            places[lane][0] = jitter(partner % side);
+            places[lane][1] = jitter(partner / side);
+        }
+        const Lights lights = radiance(rays, places);
+        for (int lane = 0; lane < count; ++lane) sum += lights[lane];
+    }
+    return sum * (1.0f / static_cast<float>(samples));
+}
+
 void World::surface_points(std::span<const Camera> cameras, const Picture& picture, std::span<Vec3> positions,
                            std::span<std::uint8_t> colors) const {
-    const int side = square_side(picture.samples), samples = side * side;
     in_parallel(static_cast<int>(positions.size()), picture.threads, [&](int k) {
         Random random(scramble(picture.seed, static_cast<std::uint32_t>(k)));
-        const auto chosen = static_cast<std::size_t>(random.next() * static_cast<float>(cameras.size()));
+        const Camera& camera = cameras[static_cast<std::size_t>(random.next() * static_cast<float>(cameras.size()))];
         const float x = random.next() * static_cast<float>(picture.width), y = random.next() * static_cast<float>(picture.height);
-        const Ray ray = cameras[chosen].through(x, y);
-        Point point;
-        positions[k] = meet(ray, point) ? point.position : on_dome(ray);
-        Vec3 sum;
-        for (int sample = 0; sample < samples; ++sample) {
-            const auto jitter = [&](int place) { return (static_cast<float>(place) + random.next()) / static_cast<float>(side); };
-            const float u = jitter(sample % side), v = jitter(sample / side);
-            // A photo shows the neighbourhood, not the point: the colour is averaged over one pixel.
-            sum += radiance(cameras[chosen].through(x + random.next() - 0.5f, y + random.next() - 0.5f), u, v);
-        }
-        for (int channel = 0; channel < 3; ++channel) colors[3 * k + channel] = encode(sum[channel] / static_cast<float>(samples));
+        Rays rays;
+        rays.set(0, camera.through(x, y));
+        const Point point = meet(rays)[0];
+        positions[k] = point.sky ? on_dome(rays.at(0)) : point.position;
+        // A photo shows the neighbourhood, not the point: the colour is that of a pixel around it.
+        const Vec3 mean = pixel_mean(camera, x - 0.5f, y - 0.5f, picture.samples, random);
+        for (int channel = 0; channel < 3; ++channel) colors[3 * k + channel] = encode(mean[channel]);
     });
 }
 

@@ -44,14 +44,19 @@ public:
                         std::span<std::uint8_t> colors) const;
 
 private:
-    struct Point;  // a place on a surface, with all that shading needs
+    struct Point;  // where a ray ends, with all that shading needs
+    using Points = std::array<Point, lane_count>;
+    using Lights = std::array<Vec3, lane_count>;
+    using Places = std::array<std::array<float, 2>, lane_count>;  // on the sun's disc, in the unit square
 
-    bool meet(const Ray& ray, Point& point) const;  // false in the sky
-    Vec3 on_dome(const Ray& ray) const;
-    Vec3 sunlight(const Point& point, float u, float v) const;
-    Vec3 radiance(const Ray& ray, float u, float v) const;
+    Points meet(const Rays& rays) const;
+    Point ground_point(const Ray& ray, float distance) const;
+    Point surface_point(const Ray& ray, const Hits& hits, int lane) const;
+    Lights sunlight(const Points& points, const Places& places) const;
+    Lights radiance(const Rays& rays, const Places& places) const;
     Vec3 gathered(Vec3 position, Vec3 normal, std::uint32_t key) const;
     Vec3 ground_light(Vec3 position) const;
+    Vec3 pixel_mean(const Camera& camera, float left, float top, int wanted, Random& random) const;
     void bake(int threads);
 
     std::uint32_t seed_;

@@ -32,11 +32,11 @@ VERSION = 1
 STAMP = "splatmeter-demo.json"
 LARGEST_SEED = 2**32 - 1
 
-FIELD_OF_VIEW = math.radians(62)
+FIELD_OF_VIEW = math.radians(55)
 AZIMUTH_STEP = math.radians(18.75)
 """Eight steps are 150 degrees: the test views (every eighth photo) end up all around the garden."""
-TARGET = np.array([0.0, 0.0, 0.72])  # the table top, roughly
-NEAREST, FARTHEST = 3.1, 4.6  # from the axis of the garden; inside the fence
+TARGET = np.array([0.0, 0.0, 0.66])  # the table top, roughly
+NEAREST, FARTHEST = 3.3, 4.55  # from the axis of the garden; inside the fence
 LOWEST, HIGHEST = 1.15, 2.9
 POSITION_NOISE = 0.003
 """Standard deviation of a point's error, as a share of its distance from the middle plus one."""
@@ -58,7 +58,7 @@ class DemoSize:
 
 
 FULL = DemoSize(photos=48, width=320, height=240, samples=16, points=4000)
-QUICK = DemoSize(photos=20, width=128, height=96, samples=9, points=1500)
+QUICK = DemoSize(photos=20, width=128, height=96, samples=16, points=1500)
 
 
 def make_demo_scene(
