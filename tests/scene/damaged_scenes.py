@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from small_scenes import cube_points, multiscale_metadata, ring, transforms
 
 from splatmeter.photos.photo import Photo, read, size_of
 from splatmeter.scene import blender, colmap, colmap_binary, colmap_text, points_ply
+from splatmeter.scene.camera import Pose
 from splatmeter.scene.colmap_writer import write_colmap
 from splatmeter.scene.sampler import ViewSampler
 
@@ -94,11 +97,11 @@ def _wound(node: Any, key: Any, generator: random.Random) -> None:
     if choice == 0:
         del node[key]
     elif choice == 1 and isinstance(node, list):
-        node.insert(key, node[generator.randrange(len(node))])
+        node.insert(key, copy.deepcopy(node[generator.randrange(len(node))]))
     elif choice == 2 and isinstance(node[key], float):
         node[key] *= generator.choice((-1, 0, 1.001, 1e6))
     else:
-        node[key] = generator.choice(ODD_VALUES)
+        node[key] = copy.deepcopy(generator.choice(ODD_VALUES))
 
 
 ODD_VALUES: tuple[Any, ...] = (
@@ -139,13 +142,9 @@ def _colmap_targets(folder: Path) -> list[Target]:
     return [
         Target("colmap model, binary", _model(colmap_binary), binary_seeds),
         Target("colmap model, text", _model(colmap_text), text_seeds),
-        Target(
-            "points3D.bin",
-            lambda data: colmap_binary.parse_points(data, WHERE),
-            (files["points3D"], struct.pack("<Q", 4) + tracked),
-        ),
-        Target("points3D.txt", lambda data: colmap_text.parse_points(data, WHERE), (text_points,)),
-        Target("points3D.ply", lambda data: points_ply.parse_points(data, WHERE), _ply_seeds()),
+        Target("points3D.bin", _points(colmap_binary), (files["points3D"], struct.pack("<Q", 4) + tracked)),
+        Target("points3D.txt", _points(colmap_text), (text_points,)),
+        Target("points3D.ply", _points(points_ply), _ply_seeds()),
     ]
 
 
@@ -154,12 +153,28 @@ def _model_seeds(cameras: bytes, images: bytes) -> tuple[bytes, ...]:
     return (struct.pack("<H", len(cameras)) + cameras + images,)
 
 
-def _model(parser: object) -> Callable[[bytes], object]:
-    def parse(data: bytes) -> object:
+def _model(parser: ModuleType) -> Callable[[bytes], object]:
+    def parse(data: bytes) -> None:
         cut = 2 + (struct.unpack_from("<H", data)[0] if len(data) > 1 else 0)
-        return colmap.parse_model(parser, WHERE, data[2:cut], WHERE, data[cut:])  # type: ignore[arg-type]
+        for name, lens, pose in colmap.parse_model(parser, WHERE, data[2:cut], WHERE, data[cut:]):
+            assert name and ".." not in name.split("/") and min(lens.fx, lens.fy, lens.width, lens.height) > 0
+            _check_pose(pose)
 
     return parse
+
+
+def _points(parser: ModuleType) -> Callable[[bytes], object]:
+    def parse(data: bytes) -> None:
+        cloud = parser.parse_points(data, WHERE)
+        assert np.isfinite(cloud.positions).all() and cloud.positions.shape == cloud.colors.shape
+        assert 0 < cloud.count <= len(data)
+
+    return parse
+
+
+def _check_pose(pose: Pose) -> None:
+    assert np.abs(pose.rotation @ pose.rotation.T - np.eye(3)).max() < 0.05
+    assert np.isfinite(pose.translation).all()
 
 
 def _ply_seeds() -> tuple[bytes, ...]:
@@ -187,11 +202,20 @@ def _json_targets() -> list[Target]:
             return None
         return sampler.restore(state) if isinstance(state, dict) else None
 
+    def parse_transforms(data: bytes) -> None:
+        for _, pose in blender.parse_transforms(data, WHERE)[1]:
+            _check_pose(pose)
+
+    def parse_metadata(data: bytes) -> None:
+        for _, focal, pose in blender.parse_metadata(data, "train", WHERE):
+            assert focal > 0
+            _check_pose(pose)
+
     frames = json.dumps(transforms(["./train/r_0", "train/r_1.png"])).encode()
     levels = json.dumps(multiscale_metadata(1, 2)).encode()
     return [
-        Target("transforms.json", lambda data: blender.parse_transforms(data, WHERE), (frames,), True),
-        Target("metadata.json", lambda data: blender.parse_metadata(data, "train", WHERE), (levels,), True),
+        Target("transforms.json", parse_transforms, (frames,), True),
+        Target("metadata.json", parse_metadata, (levels,), True),
         Target("sampler state", restore, (json.dumps(sampler.state()).encode(),), True),
     ]
 

@@ -1,0 +1,96 @@
+"""The order of views is the original's, and survives being written down."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from splatmeter.errors import CheckpointError
+from splatmeter.scene.sampler import ViewSampler
+
+# The first twelve views of the original with seed 0, for scenes of 161 and 100 training views.
+ORIGINAL = {
+    161: [158, 6, 131, 45, 154, 83, 109, 46, 145, 108, 59, 152],
+    100: [63, 87, 48, 51, 60, 33, 89, 93, 79, 0, 3, 38],
+}
+
+
+@pytest.mark.parametrize("count", ORIGINAL)
+def test_the_order_is_the_originals(count: int) -> None:
+    sampler = ViewSampler(count, 0)
+    assert [sampler.next() for _ in range(12)] == ORIGINAL[count]
+
+
+@given(st.integers(1, 30), st.integers(0, 2**40))
+def test_each_round_shows_every_view_once(count: int, seed: int) -> None:
+    sampler = ViewSampler(count, seed)
+    for _ in range(3):
+        assert sorted(sampler.next() for _ in range(count)) == list(range(count))
+
+
+def test_seeds_differ_and_repeat() -> None:
+    first, again, other = ViewSampler(50, 3), ViewSampler(50, 3), ViewSampler(50, 4)
+    rounds = [[sampler.next() for _ in range(50)] for sampler in (first, again, other)]
+    assert rounds[0] == rounds[1] != rounds[2]
+
+
+@given(st.lists(st.booleans(), max_size=60))
+def test_peeking_tells_the_next_view_and_changes_nothing(peeks: list[bool]) -> None:
+    quiet, curious = ViewSampler(7, 1, wide=[2]), ViewSampler(7, 1, wide=[2])
+    for peek in peeks:
+        if peek:
+            assert curious.peek() == curious.peek()
+        assert curious.next() == quiet.next()
+
+
+@given(st.integers(0, 40), st.booleans(), st.booleans())
+def test_a_restored_sampler_continues_exactly(steps: int, peek: bool, wide: bool) -> None:
+    sampler = ViewSampler(9, 5, wide=[0, 4] if wide else ())
+    for _ in range(steps):
+        sampler.next()
+    if peek:
+        sampler.peek()
+    state = json.loads(json.dumps(sampler.state()))
+    restored = ViewSampler(9, 5, wide=[0, 4] if wide else ())
+    restored.restore(state)
+    assert restored.state() == sampler.state()
+    assert [restored.next() for _ in range(30)] == [sampler.next() for _ in range(30)]
+
+
+def test_wide_views_take_three_tenths_of_the_draws_besides_their_own() -> None:
+    sampler = ViewSampler(40, 0, wide=[7])
+    drawn = [sampler.next() for _ in range(8000)]
+    # 0.3 + 0.7 / 40 = 0.3175; the standard deviation of the share is about 0.005, five of them are allowed.
+    assert drawn.count(7) / len(drawn) == pytest.approx(0.3175, abs=0.026)
+
+
+def test_a_state_of_another_scene_is_refused() -> None:
+    with pytest.raises(CheckpointError, match="9 views with seed 1, this run from 8"):
+        ViewSampler(8, 1).restore(ViewSampler(9, 1).state())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"random": None},
+        {"random": [3, [1, 2]]},
+        {"left": [99]},
+        {"left": [True]},
+        {"peeked": "x"},
+        {"left": 3},
+    ],
+)
+def test_a_damaged_state_is_refused_and_leaves_the_sampler_alone(damage: dict[str, Any]) -> None:
+    sampler, twin = ViewSampler(8, 1), ViewSampler(8, 1)
+    with pytest.raises(CheckpointError, match="damaged"):
+        sampler.restore({**sampler.state(), **damage})
+    assert [sampler.next() for _ in range(20)] == [twin.next() for _ in range(20)]
+
+
+def test_there_is_no_sampling_from_nothing() -> None:
+    with pytest.raises(ValueError):
+        ViewSampler(0, 0)
