@@ -17,7 +17,9 @@ SIDE = 32
 ANGLE = 0.8  # horizontal field of view, radians
 
 
-def write_tiny_scene(folder: Path, *, train: int = 6, test: int = 2, points: int = 120, seed: int = 3) -> Path:
+def write_tiny_scene(
+    folder: Path, *, train: int = 6, test: int = 2, points: int = 120, seed: int = 3
+) -> Path:
     generator = np.random.default_rng(seed)
     positions = generator.uniform(-0.7, 0.7, (points, 3)).astype(np.float32)  # [N, 3]
     colors = generator.integers(30, 255, (points, 3)).astype(np.uint8)  # [N, 3]

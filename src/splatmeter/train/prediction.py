@@ -61,7 +61,7 @@ def predict(config: TrainConfig, scene: Scene, gaussians: int) -> Prediction:
 
 def cache_bytes(config: TrainConfig, scene: Scene, available: int) -> int:
     """Never more than all training photos take."""
-    everything = sum(view.photo.bytes for view in scene.train)
+    everything = sum(3 * view.photo.width * view.photo.height for view in scene.train)
     if config.photo_cache == "auto":
         return min(everything, available // CACHE_SHARE)
     try:

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from splatmeter.update.schedule import Schedule, next_degree
+
+
+def test_the_position_rate_falls_by_a_hundred_over_the_run_and_scales_with_the_extent() -> None:
+    schedule = Schedule(extent=5.0)
+    assert schedule.position(0) == pytest.approx(5 * 1.6e-4, rel=1e-12)
+    assert schedule.position(15_000) == pytest.approx(5 * 1.6e-5, rel=1e-12)
+    assert schedule.position(30_000) == pytest.approx(5 * 1.6e-6, rel=1e-12)
+    assert schedule.position(40_000) == schedule.position(30_000)
+
+
+def test_a_tenth_of_the_run_costs_the_tenth_root_of_a_hundred() -> None:
+    assert Schedule(extent=1.0).position(3000) == pytest.approx(1.6e-4 * 100**-0.1, rel=1e-12)
+
+
+def test_the_other_rates_stay() -> None:
+    early, late = Schedule(extent=2.0).rates(1), Schedule(extent=2.0).rates(29_999)
+    assert early.mean > late.mean
+    for name in ("harmonics_dc", "harmonics_rest", "opacity", "scale", "rotation"):
+        assert getattr(early, name) == getattr(late, name)
+    assert early.harmonics_rest == pytest.approx(0.000125)
+
+
+def test_a_position_rate_of_zero_keeps_positions() -> None:
+    assert Schedule(extent=2.0, position_first=0.0, position_last=0.0).position(10) == 0.0
+
+
+def test_one_degree_more_every_thousand_steps_up_to_the_limit() -> None:
+    degree, seen = 0, {}
+    for step in range(1, 5001):
+        degree = next_degree(degree, step, 3)
+        seen[step] = degree
+    assert [seen[step] for step in (1, 999, 1000, 1999, 2000, 3000, 5000)] == [0, 0, 1, 1, 2, 3, 3]
+    assert next_degree(0, 1000, 0) == 0
