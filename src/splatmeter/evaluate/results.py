@@ -24,8 +24,14 @@ def method_name(step: int, scale: int = 1) -> str:
     return f"ours_{step}" if scale == 1 else f"ours_{step}_scale_{scale}"
 
 
+def check(folder: Path) -> None:
+    """Before a long evaluation: InputError if its results could not be added to what is there."""
+    for name in ("results.json", "per_view.json"):
+        load(folder / name)
+
+
 def load(path: Path) -> dict[str, Any]:
-    """What is there already; call it before a long evaluation, so that a damaged file is met early."""
+    """What is there already."""
     try:
         found = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:

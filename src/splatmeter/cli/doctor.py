@@ -1,0 +1,166 @@
+"""`splatmeter doctor`: does this installation work here, and what could it use in addition?"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from splatmeter import __version__, memory
+from splatmeter.cli import arguments
+from splatmeter.errors import SplatmeterError
+from splatmeter.units import bytes_text
+
+DESCRIPTION = """Check this installation and machine.
+
+Leaves with 0 if training can work here, else with 1. Lines marked 'optional' are never a failure.
+
+Examples:
+  splatmeter doctor
+  splatmeter doctor --json"""
+
+REQUIRED = ("numpy", "pillow", "psutil", "rich", "safetensors", "tyro")
+EXTRAS = {
+    "torch": "reference backend, LPIPS, import of .pth checkpoints: pip install 'splatmeter[torch]'",
+    "tensorboardX": "writing for TensorBoard: pip install 'splatmeter[tensorboard]'",
+}
+LITTLE_MEMORY = 2 * 2**30
+
+
+@dataclass(frozen=True)
+class DoctorArguments:
+    json: bool = False
+    """Print as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    name: str
+    state: Literal["ok", "optional", "problem"]
+    detail: str
+
+
+def run(words: Sequence[str]) -> int:
+    chosen = arguments.parse(DoctorArguments, "splatmeter doctor", words, DESCRIPTION)
+    findings = list(examine())
+    problems = [finding for finding in findings if finding.state == "problem"]
+    if chosen.json:
+        print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=1))
+    else:
+        for finding in findings:
+            print(f"{finding.state:<9} {finding.name:<16} {finding.detail}")
+        print(f"{len(problems)} problems." if problems else "Everything needed is here.")
+    return 1 if problems else 0
+
+
+def examine() -> Iterator[Finding]:
+    yield Finding("splatmeter", "ok", f"{__version__} in {Path(__file__).parents[1]}")
+    yield Finding("python", "ok", f"{platform.python_version()} ({sys.executable}), {platform.platform()}")
+    yield from map(_package, REQUIRED)
+    yield _checked("native engine", _engine)
+    yield _checked("threads", _threads)
+    yield _memory()
+    yield from _limits()
+    yield from (_extra(name, purpose) for name, purpose in EXTRAS.items())
+    yield from map(_lpips, ("vgg", "alex"))
+    found = shutil.which("ffmpeg")
+    yield (
+        Finding("ffmpeg", "ok", found) if found else Finding("ffmpeg", "optional", "not found: no .mp4 films")
+    )
+
+
+def _checked(name: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name, "ok", look())
+    except (SplatmeterError, ImportError, OSError) as problem:
+        return Finding(name, "problem", str(problem))
+
+
+def _package(name: str) -> Finding:
+    try:
+        return Finding(name, "ok", importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(name, "problem", f"not installed: pip install {name}")
+
+
+def _engine() -> str:
+    """Not only there: it must also draw, which an instruction set the machine lacks would prevent."""
+    import numpy as np
+
+    from splatmeter.backends import registry
+    from splatmeter.ops import Pinhole, RasterSettings, empty_table
+
+    backend = registry.backend("native")
+    table = empty_table(1, trainable=False)
+    table.geometry[0, 2], table.geometry[0, 6], table.geometry[0, 10] = 2.0, 1.0, 4.0
+    camera = Pinhole(np.eye(3), np.zeros(3), 32, 32, 16, 16, 32, 32)
+    color = backend.forward(table, camera, RasterSettings())[0].color
+    if not (np.isfinite(color).all() and 0.3 < color[0, 16, 16] < 0.6):
+        raise SplatmeterError(
+            "the engine draws a wrong picture; rebuild it with: pip install --force-reinstall ."
+        )
+    return ", ".join(f"{name} {value}" for name, value in backend.description.items()) + ", draws correctly"
+
+
+def _threads() -> str:
+    from splatmeter.backends.native import usable_threads
+
+    asked = {name: os.environ[name] for name in ("OMP_NUM_THREADS", "SPLATMETER_ISA") if name in os.environ}
+    said = "".join(f", {name}={value}" for name, value in asked.items())
+    return f"{usable_threads()} usable of {os.cpu_count()} processors{said}"
+
+
+def _memory() -> Finding:
+    import psutil
+
+    free, total = memory.available_bytes(), psutil.virtual_memory().total
+    said = f"{bytes_text(free)} available of {bytes_text(total)}"
+    room = int(free / memory.NATIVE_BYTES_PER_GAUSSIAN)
+    if free < LITTLE_MEMORY:
+        return Finding("memory", "optional", f"{said}: little; limit scenes with --max-gaussians {room // 2}")
+    return Finding("memory", "ok", f"{said}, room for about {room / 1e6:.1f} million Gaussians")
+
+
+def _limits() -> Iterator[Finding]:
+    """What a container allows, which may be less than the machine has."""
+    for name, path in (
+        ("memory limit", "/sys/fs/cgroup/memory.max"),
+        ("cpu limit", "/sys/fs/cgroup/cpu.max"),
+    ):
+        try:
+            words = Path(path).read_text("ascii").split()
+        except (OSError, ValueError):
+            continue
+        if not words or words[0] == "max":
+            yield Finding(name, "ok", "none")
+        elif name == "memory limit":
+            yield Finding(name, "ok", bytes_text(int(words[0])))
+        else:
+            yield Finding(name, "ok", f"{int(words[0]) / int(words[1]):.2g} processors")
+
+
+def _extra(name: str, purpose: str) -> Finding:
+    if importlib.util.find_spec(name) is None:
+        return Finding(name, "optional", f"not installed; {purpose}")
+    try:
+        return Finding(name, "ok", importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(name, "ok", "present")
+
+
+def _lpips(network: str) -> Finding:
+    from splatmeter.evaluate.lpips_weights import find
+
+    try:
+        return Finding(f"lpips {network}", "ok", f"weights {find(network).backbone}")
+    except SplatmeterError as problem:
+        return Finding(f"lpips {network}", "optional", str(problem))

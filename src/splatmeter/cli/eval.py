@@ -1,0 +1,246 @@
+"""`splatmeter eval`: PSNR, SSIM, L1 and LPIPS on held-out and training photos, at one or several scales."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from splatmeter import memory
+from splatmeter.cli import arguments, models
+from splatmeter.cli.models import ModelArguments, Opened, say
+from splatmeter.errors import MissingExtra, MissingFile, UsageError
+from splatmeter.evaluate import results
+from splatmeter.evaluate.lpips import Lpips
+from splatmeter.evaluate.metrics import Pixels
+from splatmeter.evaluate.protocol import TRAIN_VIEWS, Perceptual, Report, evaluate_views, evenly, means_of
+from splatmeter.evaluate.renders import ContactSheet, RenderFolder
+from splatmeter.ops import F32
+from splatmeter.photos.cache import PhotoCache
+from splatmeter.render.render import Renderer
+from splatmeter.scene.scene import View
+
+DESCRIPTION = """Judge a trained model on held-out and training photos.
+
+PSNR, SSIM and L1 are over 8-bit pictures, rounded half up, as the original's metrics script has them.
+Means go to results.json and per_view.json in the run folder; other entries in these files stay.
+
+Examples:
+  splatmeter eval -m output/garden
+  splatmeter eval -m output/garden --scales 1,2,4,8 --lpips none
+  splatmeter eval -m point_cloud.ply -s scenes/garden -r 4 --json"""
+
+SMALLEST_LPIPS_SIDE = 32
+LARGEST_SCALE = 64
+
+
+@dataclass(frozen=True)
+class EvalArguments(ModelArguments):
+    scales: str = "1"
+    """Divisors of the resolution, for example 1,2,4,8: lower ones are compared with averaged photos."""
+    lpips: Literal["vgg", "alex", "none"] = "vgg"
+    """Network of LPIPS; without weights or torch the other metrics still come."""
+    lpips_convention: Literal["unit", "signed"] = "unit"
+    """Feed [0, 1] as the original does, or [-1, 1] as LPIPS was trained."""
+    lpips_weights: Path | None = None
+    """Folder of LPIPS weights; else SPLATMETER_LPIPS_WEIGHTS and torch's cache are searched."""
+    train_views: int = TRAIN_VIEWS
+    """How many training views to judge as well, evenly spread; 0 for none."""
+    write_renders: bool = False
+    """Also write renders, photos and a contact sheet (photo, render, difference)."""
+    output: Path | None = None
+    """Where results and renders go; by default the run folder (nowhere for a bare PLY)."""
+    json: bool = False
+    """Print everything as JSON, per view too."""
+
+
+def run(words: Sequence[str]) -> int:
+    chosen = arguments.parse(EvalArguments, "splatmeter eval", words, DESCRIPTION, models.SHORT)
+    scales = parse_scales(chosen.scales)
+    opened = models.open_model(chosen.model_path, chosen.iteration, chosen.engine)
+    record = evaluate(opened, chosen, scales)
+    print(json.dumps(_finite(record), indent=1) if chosen.json else text(record))
+    return 0
+
+
+def parse_scales(words: str) -> list[int]:
+    try:
+        scales = [int(word) for word in words.replace(" ", ",").split(",") if word]
+    except ValueError:
+        scales = []
+    if not scales or not all(1 <= scale <= LARGEST_SCALE for scale in scales):
+        raise UsageError(f"--scales {words!r} is not a list of divisors; write for example 1,2,4,8.")
+    return list(dict.fromkeys(scales))
+
+
+def evaluate(opened: Opened, chosen: EvalArguments, scales: Sequence[int]) -> dict[str, Any]:
+    config = models.scene_config(opened, chosen)
+    settings = models.raster_settings(opened, chosen, config)
+    scene = models.open_scene(config)
+    folder = chosen.output or opened.folder
+    if folder is not None:
+        results.check(folder)
+    if not scene.test:
+        say("The run kept no test views (trained without --eval): only training views are judged.")
+    backend = chosen.engine()
+    table = models.finite_table(opened)
+    renderer = Renderer(backend, settings)
+    memory.reset_peak()
+    with ExitStack() as stack:
+        judge = Judging(
+            render=lambda view: renderer.image(table, view.camera),
+            similarity=backend.similarity,
+            photos=stack.enter_context(PhotoCache(0)),
+            perceptual=_perceptual(chosen, stack),
+        )
+        splits = {"test": list(scene.test), "train": evenly(scene.train, max(0, chosen.train_views))}
+        found = {
+            split: {
+                scale: judge(views, scale, _writer(chosen, folder, split, opened, scale)) for scale in scales
+            }
+            for split, views in splits.items()
+            if views
+        }
+    if folder is not None:
+        for scale, report in found.get("test", {}).items():
+            results.write(folder, results.method_name(opened.step, scale), report)
+    record = {split: _summary(reports, splits[split]) for split, reports in found.items()}
+    return _about(opened, settings, config, chosen) | {"splits": record, "lpips": judge.lpips_record()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judging:
+    """Everything an evaluation of one model needs, whatever the views."""
+
+    render: Callable[[View], F32]
+    similarity: Any
+    photos: PhotoCache
+    perceptual: Lpips | None
+
+    def __call__(self, views: Sequence[View], scale: int, writer: Writer | None) -> Report:
+        report = evaluate_views(
+            views,
+            self.render,
+            self.photos,
+            self.similarity,
+            scale=scale,
+            perceptual=_careful(self.perceptual) if self.perceptual else None,
+            observe=writer,
+        )
+        if writer is not None:
+            writer.finish()
+        return report
+
+    def lpips_record(self) -> dict[str, Any] | None:
+        if self.perceptual is None:
+            return None
+        return {"name": self.perceptual.name, "peak_memory_bytes": self.perceptual.peak_memory_bytes}
+
+
+class Writer:
+    """Keeps what is judged, as pictures."""
+
+    def __init__(self, folder: RenderFolder) -> None:
+        self._folder = folder
+        self._sheet = ContactSheet()
+
+    def __call__(self, number: int, view: View, render: Pixels, photo: Pixels) -> None:
+        self._folder.write(number, render, photo)
+        self._sheet.add(render, photo)
+
+    def finish(self) -> None:
+        self._sheet.write(self._folder.folder / f"contact_sheet_{self._folder.resolution}.png")
+
+
+def _writer(
+    chosen: EvalArguments, folder: Path | None, split: str, opened: Opened, scale: int
+) -> Writer | None:
+    if not chosen.write_renders:
+        return None
+    if folder is None:
+        raise UsageError("A bare PLY has no folder for renders; pass --output.")
+    config = models.scene_config(opened, chosen)
+    label = str(config.resolution) if scale == 1 else f"{config.resolution}_scale_{scale}"
+    return Writer(RenderFolder(folder, split, opened.step, label))
+
+
+def _perceptual(chosen: EvalArguments, stack: ExitStack) -> Lpips | None:
+    if chosen.lpips == "none":
+        return None
+    try:
+        return stack.enter_context(Lpips(chosen.lpips, chosen.lpips_convention, chosen.lpips_weights))
+    except (MissingFile, MissingExtra) as problem:
+        if chosen.lpips_weights is not None and not chosen.lpips_weights.is_dir():
+            raise
+        say(f"{problem} Other metrics follow (--lpips none silences this).")
+        return None
+
+
+def _careful(lpips: Lpips) -> Perceptual:
+    """Pictures too small for the network have no LPIPS."""
+    return lambda one, other: lpips(one, other) if min(one.shape[1:]) >= SMALLEST_LPIPS_SIDE else math.nan
+
+
+# ---- telling ----------------------------------------------------------------------------------------------
+def _about(opened: Opened, settings: Any, config: Any, chosen: EvalArguments) -> dict[str, Any]:
+    return {
+        "model": str(opened.path),
+        "step": opened.step,
+        "gaussians": opened.model.table.count,
+        "nonfinite": opened.model.nonfinite,
+        "scene": str(config.source_path),
+        "resolution": config.resolution,
+        "kernel_size": settings.kernel_size,
+        "compensate": settings.compensate,
+        "sh_degree": settings.sh_degree,
+        "backend": chosen.backend,
+        "peak_memory_bytes": memory.peak_bytes(),
+    }
+
+
+def _summary(reports: Mapping[int, Report], views: Sequence[View]) -> dict[str, Any]:
+    return {str(scale): _of_scale(report, views) for scale, report in reports.items()}
+
+
+def _of_scale(report: Report, views: Sequence[View]) -> dict[str, Any]:
+    record: dict[str, Any] = {"views": len(views), "means": report.means, "worst": report.worst}
+    levels = sorted({view.level for view in views})
+    if len(levels) > 1:
+        rows = list(zip(views, report.per_view.values(), strict=True))
+        record["levels"] = {str(k): means_of(row for view, row in rows if view.level == k) for k in levels}
+    return record | {"per_view": report.per_view}
+
+
+def text(record: Mapping[str, Any]) -> str:
+    """The same as a table for people."""
+    compensated = "compensated" if record["compensate"] else "plain"
+    lines = [
+        f"{record['model']}: {record['gaussians']} Gaussians, step {record['step']}, "
+        f"kernel {record['kernel_size']:g} {compensated}",
+        f"{'split':<7}{'scale':>6}{'views':>7}{'PSNR':>9}{'SSIM':>9}{'LPIPS':>9}{'L1':>9}  worst view",
+    ]
+    for split, scales in record["splits"].items():
+        for scale, found in scales.items():
+            worst = f"{found['worst']} ({found['per_view'][found['worst']]['psnr']:.2f} dB)"
+            lines.append(f"{split:<7}{scale:>6}{found['views']:>7}{_numbers(found['means'])}  {worst}")
+            for level, means in found.get("levels", {}).items():
+                lines.append(f"{'  level':<7}{level:>6}{'':>7}{_numbers(means)}")
+    if record["lpips"]:
+        lines.append(f"LPIPS is {record['lpips']['name']}.")
+    return "\n".join(lines)
+
+
+def _numbers(means: Mapping[str, float]) -> str:
+    shown = [f"{means['psnr']:>9.3f}", f"{means['ssim']:>9.4f}"]
+    shown += [f"{means['lpips']:>9.4f}" if "lpips" in means else f"{'-':>9}", f"{means['l1']:>9.5f}"]
+    return "".join(shown)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
