@@ -59,10 +59,10 @@ def test_the_points_lie_in_the_pictures(name: str, least: float) -> None:
 
 @pytest.mark.parametrize("name", ["garden_512", "fox_540"])
 def test_points_fit_the_colours_of_their_pixels_best_where_they_are(name: str) -> None:
-    """Catches a flipped axis, a wrong pose and a pixel-centre error, which counting points inside would not.
+    """Catches a flipped axis, a wrong pose or a pixel's shift, which counting points inside would not.
 
-    Hidden points also fall on pixels, of another colour, so the error itself is large and says nothing; but one
-    pixel aside, in any direction, it must be larger.
+    Hidden points also fall on pixels, of another colour, so the error itself is large and says nothing; but
+    one pixel aside, in any direction, it must be larger.
     """
     scene = load(name)
     errors = {

@@ -88,6 +88,8 @@ def test_an_ending_in_the_file_path_is_not_doubled(tmp_path: Path) -> None:
         ({"frames": [{}]}, "frame 0 has no file_path"),
         ({"frames": [frame("../x")]}, "not a path inside the scene"),
         ({"frames": [frame("a\0b")]}, "not a path inside the scene"),
+        ({"frames": [frame("\udc80")]}, "not a path inside the scene"),
+        ({"frames": [frame("a" * 5000)]}, "not a path inside the scene"),
         ({"frames": [frame(matrix=[[1]])]}, "is not a 4x4 matrix"),
         ({"frames": [frame(matrix=[[1], 2])]}, "is not a 4x4 matrix"),
         ({"frames": [frame(matrix=[[0] * 4] * 4)]}, "has no rotation"),

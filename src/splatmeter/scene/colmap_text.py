@@ -22,11 +22,11 @@ def parse_cameras(data: bytes, where: Path) -> list[ColmapCamera]:
             identity, model, width, height = int(fields[0]), fields[1], int(fields[2]), int(fields[3])
             parameters = tuple(float(field) for field in fields[4:])
         except (ValueError, IndexError):
-            raise _malformed(where, number, "camera") from None
+            raise _malformed(where, number, "a camera") from None
         if model not in PARAMETER_COUNTS:
             raise InputError(f"{where}: camera {identity} has the unknown model {model[:40]!r}. {UNDISTORT}")
         if len(parameters) != PARAMETER_COUNTS[model]:
-            raise _malformed(where, number, "camera")
+            raise _malformed(where, number, "a camera")
         cameras.append(ColmapCamera(identity, model, width, height, parameters))
     return cameras
 
@@ -41,7 +41,7 @@ def parse_images(data: bytes, where: Path) -> list[ColmapImage]:
             pose = tuple(float(field) for field in fields[1:8])
             images.append(ColmapImage(fields[9].rstrip(), int(fields[8]), pose))
         except (ValueError, IndexError):
-            raise _malformed(where, number, "image") from None
+            raise _malformed(where, number, "an image") from None
         next(lines, None)
     return images
 
@@ -54,9 +54,9 @@ def parse_points(data: bytes, where: Path) -> PointCloud:
             positions.append([float(field) for field in fields[1:4]])
             colors.append([int(field) for field in fields[4:7]])
         except ValueError:
-            raise _malformed(where, number, "point") from None
+            raise _malformed(where, number, "a point") from None
         if len(positions[-1]) != 3 or len(colors[-1]) != 3 or not set(colors[-1]) <= _BYTE:
-            raise _malformed(where, number, "point")
+            raise _malformed(where, number, "a point")
     rows = np.array(positions, np.float64).reshape(-1, 3)  # [N, 3]
     return checked_cloud(rows, np.array(colors, np.uint8).reshape(-1, 3), where)
 
@@ -80,5 +80,5 @@ def _entries(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 def _malformed(where: Path, line: int, what: str) -> InputError:
     return InputError(
-        f"{where}, line {line}, is not a {what} as COLMAP writes it. Correct it, or re-run colmap."
+        f"{where}, line {line}, is not {what} as COLMAP writes it. Correct it, or re-run colmap."
     )

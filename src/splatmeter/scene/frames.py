@@ -9,6 +9,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from splatmeter.errors import InputError, MissingFile
 from splatmeter.scene.camera import Intrinsics, Pose
 
+LONGEST_NAME = 1000
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
@@ -42,7 +44,8 @@ def safe_name(name: str, where: Path) -> str:
     unsafe = (
         not parts
         or "\0" in name
-        or len(name.encode("utf-8", "replace")) > 1000
+        or len(name) > LONGEST_NAME
+        or not _encodable(name)
         or ".." in parts
         or ".." in windows.parts
         or bool(windows.drive or windows.root)
@@ -54,6 +57,15 @@ def safe_name(name: str, where: Path) -> str:
             "Use relative names without '..'."
         )
     return "/".join(parts)
+
+
+def _encodable(name: str) -> bool:
+    """False for lone surrogates, which JSON can spell but no report could print."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_distinct(names: Sequence[str], where: Path) -> None:
