@@ -15,11 +15,11 @@ from splatmeter.ops import Backend, Gradients, Pinhole, RasterSettings, Renderin
 
 EXACT, PLAIN = reference_backend(torch.float64), reference_backend(torch.float32)
 
-# A sum of some tens of terms, each an exponential good to a few roundings: 1e-6 is usual, 1e-5 is enough for
-# colours up to a few units.
-FLOOR = 1e-5
+# The engine steps an exponential down up to 31 rows by E *= r, r *= q: n^2 / 2 roundings, 3e-5 of an alpha at
+# worst; 5e-6 is usual.
+FLOOR = 3e-5
 # Gradients are sums over pixels that partly cancel: measured against the largest of their kind.
-GRADIENT_FLOOR = 5e-5
+GRADIENT_FLOOR = 1e-4
 # Needles and huge Gaussians make any float32 evaluation worse. How much worse, the plain float32 one tells;
 # the engine orders its sums differently and may be this many times further off.
 ALLOWANCE = 8

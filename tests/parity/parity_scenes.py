@@ -68,7 +68,7 @@ def tiny(table: Table, view: Pinhole) -> None:
 def huge(table: Table, view: Pinhole) -> None:
     """Larger than the image, some around the camera itself."""
     table.geometry[:, LOG_SCALES] = np.random.default_rng(3).uniform(0, 3, (table.count, 3))
-    table.geometry[:, OPACITY_LOGITS] -= 2
+    table.geometry[:, OPACITY_LOGITS] -= 4
 
 
 def needles(table: Table, view: Pinhole) -> None:

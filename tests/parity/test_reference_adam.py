@@ -66,31 +66,31 @@ def test_several_steps_are_those_of_torch_adam() -> None:
     np.testing.assert_array_equal(table.geometry[:, 11:15], before.geometry[:, 11:15])
 
 
-@pytest.mark.parametrize("missed", [1, 2, 17, 300])
-def test_missed_steps_in_closed_form_are_the_steps_themselves(missed: int) -> None:
+@pytest.mark.parametrize(("first", "missed"), [(1, 1), (1, 2), (1, 17), (1, 300), (20_001, 900)])
+def test_missed_steps_in_closed_form_are_the_steps_themselves(first: int, missed: int) -> None:
+    """Ages past the tables are exact only once the bias corrections are 1, hence the late start there."""
     backend = reference_backend(torch.float64)
     dense = doubled(random_table(8))
-    for number in (1, 2, 3):
+    for number in range(first, first + 3):
         backend.adam(dense, gradients_of(8, seed=number), AdamStep(number, RATES))
     lazy = copied(dense)
 
     def mean_rate(number: int) -> float:  # the means' rate falls while they are not looked at
-        return RATES.mean * 0.99**number
+        return RATES.mean * 0.99 ** min(number, 1000)
 
-    nothing = Gradients(
-        np.zeros((8, 16)), np.zeros((8, 48)), np.zeros((8, 2)), np.zeros(8), np.zeros(8, bool)
-    )
-    for number in range(4, 4 + missed):
+    nothing = Gradients(np.zeros((8, 16)), np.zeros((8, 48)), np.zeros((8, 2)), np.zeros(8), np.zeros(8, bool))
+    for number in range(first + 3, first + 3 + missed):
         rates = Rates(mean_rate(number), *[getattr(RATES, name) for name in Rates.__slots__[1:]])
         backend.adam(dense, nothing, AdamStep(number, rates))
-    lazy.pending = pending_after(3 + missed, RATES, mean_rate)
+    lazy.pending = pending_after(first + 2 + missed, RATES, mean_rate)
     backend.settle(lazy)
     # the tables of the closed form are float32: 6e-8 of a distance, which is small beside the values
     np.testing.assert_allclose(lazy.geometry, dense.geometry, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(lazy.harmonics, dense.harmonics, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(lazy.geometry_moments, dense.geometry_moments, rtol=1e-6)
-    np.testing.assert_allclose(lazy.harmonics_first, dense.harmonics_first, rtol=1e-6)
-    np.testing.assert_allclose(lazy.harmonics_second, dense.harmonics_second, rtol=1e-6)
+    # 0.999 as float32, to the power of 900, is off by 900 * 1.3e-8; first moments are 1e-24 of what they were
+    np.testing.assert_allclose(lazy.geometry_moments, dense.geometry_moments, rtol=2e-5, atol=1e-20)
+    np.testing.assert_allclose(lazy.harmonics_first, dense.harmonics_first, rtol=1e-6, atol=1e-20)
+    np.testing.assert_allclose(lazy.harmonics_second, dense.harmonics_second, rtol=2e-5)
 
 
 def test_settling_twice_is_settling_once() -> None:
@@ -104,15 +104,3 @@ def test_settling_twice_is_settling_once() -> None:
     np.testing.assert_array_equal(table.geometry, once.geometry)
     np.testing.assert_array_equal(table.harmonics_second, once.harmonics_second)
     assert (table.geometry[:, LAST_UPDATE] == 9).all()
-
-
-def test_rows_older_than_the_tables_use_the_last_entry() -> None:
-    backend = reference_backend(torch.float64)
-    old, older = doubled(random_table(5)), None
-    backend.adam(old, gradients_of(5, seed=1), AdamStep(1, RATES))
-    older = copied(old)
-    old.pending, older.pending = pending_after(700, RATES), pending_after(700, RATES)
-    older.geometry[:, LAST_UPDATE] = 700 - 511
-    backend.settle(old)
-    backend.settle(older)
-    np.testing.assert_array_equal(old.geometry[:, :11], older.geometry[:, :11])

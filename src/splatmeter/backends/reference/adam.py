@@ -82,9 +82,10 @@ def settled(table: Table, *, dtype: torch.dtype) -> Settled:
     pending = table.pending
     if pending is None or not table.trainable:
         return now
-    age = (pending.step - now.geometry[:, LAST_UPDATE]).long().clamp(0, len(pending.drift) - 1)  # [N]
-    drift = torch.as_tensor(pending.drift, dtype=dtype)[age]  # [N]
-    mean_drift = torch.as_tensor(pending.mean_drift, dtype=dtype)[age]  # [N]
+    age = (pending.step - now.geometry[:, LAST_UPDATE]).long().clamp(min=0)  # [N]
+    tabled = age.clamp(max=len(pending.drift) - 1)  # [N]
+    drift = torch.as_tensor(pending.drift, dtype=dtype)[tabled]  # [N]
+    mean_drift = torch.as_tensor(pending.mean_drift, dtype=dtype)[tabled]  # [N]
     epsilon = AdamStep(pending.step, pending.rates).epsilon
 
     distance = drift[:, None] * geometry_rates(pending.rates, dtype)  # [N, 11]
@@ -99,8 +100,12 @@ def settled(table: Table, *, dtype: torch.dtype) -> Settled:
 
 
 def shrink_moments(now: Settled, pending: Pending, age: Tensor) -> None:
-    first_decay = torch.as_tensor(pending.first_decay, dtype=now.geometry.dtype)[age][:, None]  # [N, 1]
-    second_decay = torch.as_tensor(pending.second_decay, dtype=now.geometry.dtype)[age][:, None]  # [N, 1]
+    """Past the tables first moments are as good as gone; second ones, slower, go on shrinking."""
+    dtype, oldest = now.geometry.dtype, len(pending.drift) - 1
+    tabled = age.clamp(max=oldest)  # [N]
+    first_decay = torch.as_tensor(pending.first_decay, dtype=dtype)[tabled][:, None]  # [N, 1]
+    decays = torch.as_tensor(pending.second_decay, dtype=dtype)  # [AGES]
+    second_decay = torch.where(age > oldest, decays[1] ** age, decays[tabled])[:, None]  # [N, 1]
     now.geometry_first.mul_(first_decay)
     now.harmonics_first.mul_(first_decay)
     now.geometry_second.mul_(second_decay)
