@@ -78,7 +78,9 @@ def test_missed_steps_in_closed_form_are_the_steps_themselves(first: int, missed
     def mean_rate(number: int) -> float:  # the means' rate falls while they are not looked at
         return RATES.mean * 0.99 ** min(number, 1000)
 
-    nothing = Gradients(np.zeros((8, 16)), np.zeros((8, 48)), np.zeros((8, 2)), np.zeros(8), np.zeros(8, bool))
+    nothing = Gradients(
+        np.zeros((8, 16)), np.zeros((8, 48)), np.zeros((8, 2)), np.zeros(8), np.zeros(8, bool)
+    )
     for number in range(first + 3, first + 3 + missed):
         rates = Rates(mean_rate(number), *[getattr(RATES, name) for name in Rates.__slots__[1:]])
         backend.adam(dense, nothing, AdamStep(number, rates))
