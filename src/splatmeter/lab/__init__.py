@@ -1,0 +1,1 @@
+"""The second half: plan, execute, record, compare, report. Knows a trainer only by its events."""

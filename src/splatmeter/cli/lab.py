@@ -1,0 +1,208 @@
+"""`splatmeter lab`: one parser for all its commands; the work is in the modules beside it, loaded when chosen."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+from pathlib import Path
+from typing import NoReturn
+
+from splatmeter.errors import UsageError
+
+
+class _Parser(argparse.ArgumentParser):
+    """Wrong usage is exit code 64: `lab gate` needs argparse's 2 for *undecided*."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}. See {self.prog} --help")
+
+
+def run(arguments: list[str]) -> int:
+    """Everything after a bare `--` is a command to run, whatever it looks like."""
+    if "--" in arguments:
+        cut = arguments.index("--")
+        arguments, command = arguments[:cut], arguments[cut + 1 :]
+    else:
+        command = []
+    top = parser()
+    if not arguments:
+        top.print_help()
+        return 64
+    chosen = top.parse_args(arguments)
+    chosen.foreign = tuple(command)
+    module = importlib.import_module(f"splatmeter.cli.{chosen.module}")
+    return getattr(module, chosen.handler)(chosen)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = _Parser(
+        prog="splatmeter lab",
+        description="Measure, compare and judge optimisation phases of any splatting trainer, and write the log.",
+        epilog="The usual way: init, prepare, phase add, run (or ab), verdict, log.",
+    )
+    top.add_argument(
+        "--lab", type=Path, default=None, help="the lab's folder (default: $SPLATMETER_LAB, . or ./lab)"
+    )
+    commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    _plan_commands(commands)
+    _run_commands(commands)
+    _store_commands(commands)
+    _judge_commands(commands)
+    _monitor_commands(commands)
+    return top
+
+
+def lab_folder(chosen: argparse.Namespace) -> Path:
+    if chosen.lab is not None:
+        return chosen.lab
+    if os.environ.get("SPLATMETER_LAB"):
+        return Path(os.environ["SPLATMETER_LAB"])
+    return Path() if Path("protocol.toml").exists() else Path("lab")
+
+
+def _add(commands: argparse._SubParsersAction, name: str, module: str, text: str) -> argparse.ArgumentParser:
+    added = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    added.set_defaults(module=module, handler=name.replace("-", "_").replace("import", "import_log"))
+    return added
+
+
+def _plan_commands(commands: argparse._SubParsersAction) -> None:
+    init = _add(
+        commands, "init", "lab_plan", "write a protocol: -r 4, iterations 3000 to 4000, evaluated at 3100"
+    )
+    init.add_argument("--scene", required=True, help="scene folder")
+    init.add_argument(
+        "--trainer", default="splatmeter", help="splatmeter, mip-splatting, 3dgs, or another with a command"
+    )
+    init.add_argument("--directory", default="", help="where the foreign trainer's train.py lies")
+    for name, kind in (
+        ("resolution", int),
+        ("start", int),
+        ("iterations", int),
+        ("evaluate-at", int),
+        ("blocks", int),
+    ):
+        init.add_argument(f"--{name}", type=kind, help=f"instead of the user's own {name}")
+    init.add_argument("--seeds", type=int, help="how many seeds the blocks go through")
+    init.add_argument("--title", help="what the benchmark is called in the log")
+    _add(commands, "prepare", "lab_plan", "make the start checkpoint, once")
+    phase = _add(commands, "phase", "lab_plan", "add, change or list phases")
+    actions = phase.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=_Parser)
+    actions.add_parser("list", help="all phases with state and verdict")
+    add = actions.add_parser("add", help="add a phase")
+    add.add_argument("name")
+    add.add_argument(
+        "--parent", default=None, help="the phase it builds on (default: the newest; none for the first)"
+    )
+    _phase_options(add)
+    change = actions.add_parser("set", help="change title, note, state or reason of a phase")
+    change.add_argument("name")
+    _phase_options(change)
+
+
+def _phase_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--title", help="what the log calls it")
+    parser.add_argument("--note", help="a person's words; they survive everything")
+    parser.add_argument("--state", choices=("planned", "on hold", "recorded", "measured"))
+    parser.add_argument("--reason", help="why it is planned or on hold")
+    parser.add_argument(
+        "--change", action="append", help="declare an aspect it changes: gaussians, split, quality ..."
+    )
+    parser.add_argument(
+        "--options", nargs="+", action="extend", help="trainer options; write --options=--flag for the first"
+    )
+    parser.add_argument("--variable", action="append", metavar="NAME=VALUE", help="environment variable")
+    parser.add_argument("--revision", help="git revision, built in its own worktree")
+    parser.add_argument("--patch", help="patch file, applied in its own worktree")
+    parser.add_argument("--build", nargs="+", help="how the worktree is built, with {python}")
+    parser.add_argument("--code-change", action="append", help="a line for the log")
+    parser.add_argument("--trainer", help="whose output the command after -- prints")
+
+
+def _run_commands(commands: argparse._SubParsersAction) -> None:
+    run = _add(
+        commands, "run", "lab_run", "measure a phase against its parent and the baseline, or -- COMMAND"
+    )
+    run.add_argument("phase")
+    run.add_argument("--record", action="store_true", help="a single run: all figures, no speed verdict")
+    run.add_argument("--trainer", help="whose output the command after -- prints")
+    ab = _add(commands, "ab", "lab_run", "measure two phases against each other")
+    ab.add_argument("reference")
+    ab.add_argument("candidate")
+    aa = _add(commands, "aa", "lab_run", "measure a phase against itself: the noise floor")
+    aa.add_argument("phase")
+    for parser in (run, ab, aa):
+        parser.add_argument(
+            "--blocks", type=int, default=0, help="default: the protocol's; 10 for claims below 5 %%"
+        )
+        parser.add_argument(
+            "--until-decided", action="store_true", help="stop when an anytime-valid interval decides"
+        )
+        parser.add_argument("--slices", type=float, nargs="?", const=3.0, default=0.0, metavar="SECONDS",
+                            help="both processes live and take turns")  # fmt: skip
+        parser.add_argument(
+            "--order-seed", type=int, default=None, help="of the order of arms (recorded anyway)"
+        )
+        parser.add_argument("--no-priming", action="store_true", help="skip the unmeasured first runs")
+        parser.add_argument("--no-monitor", action="store_true", help="do not sample memory")
+        parser.add_argument("--keep-models", action="store_true", help="keep the model of every run")
+    resume = _add(commands, "resume", "lab_run", "go on with a session that was interrupted")
+    resume.add_argument("session", nargs="?", default="")
+
+
+def _store_commands(commands: argparse._SubParsersAction) -> None:
+    listing = _add(commands, "ls", "lab_store", "sessions and runs")
+    listing.add_argument("--runs", action="store_true", help="every run, also the failed ones")
+    show = _add(commands, "show", "lab_store", "everything about a run, a session or a phase")
+    show.add_argument("name")
+    export = _add(commands, "export", "lab_store", "all runs as JSON or CSV")
+    export.add_argument("--format", choices=("json", "csv"), default="json")
+    export.add_argument("--out", type=Path, help="default: standard output")
+    sql = _add(commands, "sql", "lab_store", "ask the index with SQL (read-only)")
+    sql.add_argument("query")
+    _add(commands, "rebuild", "lab_store", "build the index anew from the run folders")
+
+
+def _judge_commands(commands: argparse._SubParsersAction) -> None:
+    compare = _add(
+        commands, "compare", "lab_judge", "ratio with interval, quality, audit: all phases, or two"
+    )
+    compare.add_argument("reference", nargs="?", default="")
+    compare.add_argument("candidate", nargs="?", default="")
+    for name, text in (
+        ("verdict", "the verdict on a phase, with its reasons"),
+        ("gate", "the verdict as an exit code"),
+    ):
+        parser = _add(commands, name, "lab_judge", text)
+        parser.add_argument("phase")
+        parser.add_argument("--against", default="", help="default: its parent")
+    for parser in (compare, commands.choices["verdict"], commands.choices["gate"]):
+        parser.add_argument("--session", default="", help="default: the newest with both arms")
+        parser.add_argument("--json", action="store_true", help="for programs")
+    log = _add(commands, "log", "lab_judge", "write the Markdown log; notes in an existing one survive")
+    log.add_argument("file", type=Path, nargs="?", default=None, help="default: LOG.md in the lab's folder")
+    taken = _add(commands, "import", "lab_judge", "read a hand-kept log into phases")
+    taken.add_argument("file", type=Path)
+    audit = _add(
+        commands, "audit", "lab_judge", "what a log's numbers contradict; without FILE: all measured phases"
+    )
+    audit.add_argument("file", type=Path, nargs="?", default=None)
+
+
+def _monitor_commands(commands: argparse._SubParsersAction) -> None:
+    watch = _add(commands, "watch", "lab_monitor", "show the memory of -- COMMAND while it runs")
+    watch.add_argument("--interval", type=float, default=0.5, help="seconds between samples")
+    kernels = _add(
+        commands, "kernels", "lab_monitor", "registers and spills from ptxas -v output; two files: compared"
+    )
+    kernels.add_argument("file", type=Path)
+    kernels.add_argument("other", type=Path, nargs="?", default=None)
+    predict = _add(commands, "predict", "lab_monitor", "what a run will need, against what there is")
+    predict.add_argument("--gaussians", type=int, required=True)
+    predict.add_argument("--photos", type=int, default=0)
+    predict.add_argument("--size", default="0x0", help="of a photo, as WIDTHxHEIGHT")
+    predict.add_argument("--trainer", default="mip-splatting")
+    predict.add_argument(
+        "--card", default="", help="memory of the card, such as 16G (default: what is there)"
+    )

@@ -1,0 +1,134 @@
+"""`lab init`, `lab prepare`, `lab phase`: what shall be measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from argparse import Namespace
+
+from splatmeter.cli.lab import lab_folder
+from splatmeter.cli.lab_text import table
+from splatmeter.errors import UsageError
+from splatmeter.events import Progress
+from splatmeter.lab.atomic import write_text
+from splatmeter.lab.executor import ChildProcess
+from splatmeter.lab.plan import phases, protocol
+from splatmeter.lab.plan.phases import BASELINE, Phase
+from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.session import start
+
+
+def init(chosen: Namespace) -> int:
+    """Also makes the baseline, so that the first phase has a parent."""
+    lab = Lab(lab_folder(chosen))
+    if lab.protocol_file.exists():
+        raise UsageError(f"{lab.protocol_file} exists already; edit it, or choose another folder with --lab")
+    given = {
+        "resolution": chosen.resolution,
+        "start_iteration": chosen.start,
+        "iterations": chosen.iterations,
+    }
+    given |= {
+        "evaluate_at": chosen.evaluate_at,
+        "blocks": chosen.blocks,
+        "seeds": chosen.seeds,
+        "title": chosen.title,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    made = dataclasses.replace(protocol.users_own(chosen.scene, chosen.trainer, chosen.directory), **given)
+    if made.start_iteration != 3000 and made.checkpoint:
+        suffix = made.checkpoint.rpartition(".")[2]
+        checkpoint = f"start/chkpnt{made.start_iteration}.{suffix}" if made.start_iteration else ""
+        made = dataclasses.replace(made, checkpoint=checkpoint)
+    if chosen.foreign:
+        made = dataclasses.replace(made, command=chosen.foreign)
+    protocol.check(made)
+    lab.root.mkdir(parents=True, exist_ok=True)
+    write_text(lab.protocol_file, protocol.to_text(made))
+    if BASELINE not in lab.phases.names():
+        lab.phases.add(Phase(BASELINE, title="Baseline", note="Reference, no optimisations", created=now()))
+    print(
+        f"{lab.protocol_file} written; edit it as you like, then `splatmeter lab prepare` and `lab phase add`."
+    )
+    return 0
+
+
+def prepare(chosen: Namespace) -> int:
+    lab = Lab(lab_folder(chosen)).checked()
+    plan = lab.protocol()
+    for arrival in start.prepare(lab, plan, ChildProcess()):
+        if isinstance(arrival.event, Progress) and arrival.event.step % 100 == 0:
+            done = f"{arrival.event.step} of {plan.start_iteration}"
+            print(f"\r{done}, loss {arrival.event.loss:.4f}", end="", file=sys.stderr)
+    path, sha256 = start.checked(lab, plan)
+    print(f"\nstart checkpoint {path} with hash {sha256[:12]}...")
+    return 0
+
+
+def phase(chosen: Namespace) -> int:
+    lab = Lab(lab_folder(chosen)).checked()
+    if chosen.action == "list":
+        return _list(lab)
+    if chosen.action == "add":
+        made = _changed(Phase(chosen.name, parent=_parent(lab, chosen), created=now()), chosen)
+        path = lab.phases.add(made)
+    else:
+        path = lab.phases.save(_changed(lab.phases.get(chosen.name), chosen))
+    print(path)
+    return 0
+
+
+def _parent(lab: Lab, chosen: Namespace) -> str:
+    if chosen.parent is not None:
+        return chosen.parent
+    names = lab.phases.names()
+    return names[-1] if names else ""
+
+
+def _changed(old: Phase, chosen: Namespace) -> Phase:
+    """Only what was said on the command line."""
+    given: dict[str, object] = {
+        name: getattr(chosen, name)
+        for name in ("title", "note", "state", "reason", "revision", "patch", "trainer")
+        if getattr(chosen, name) is not None
+    }
+    for field, name in (
+        ("changes", "change"),
+        ("options", "options"),
+        ("build", "build"),
+        ("code_changes", "code_change"),
+    ):
+        if getattr(chosen, name):
+            given[field] = tuple(getattr(chosen, name))
+    if chosen.variable:
+        given["environment"] = phases.variables(chosen.variable)
+    if chosen.foreign:
+        given["command"] = chosen.foreign
+    return dataclasses.replace(old, **given)  # type: ignore[arg-type]
+
+
+def _list(lab: Lab) -> int:
+    from splatmeter.lab.session.verdicts import phase_verdict, runs_of, state_of
+
+    rows = []
+    for item in lab.phases.all():
+        verdict = phase_verdict(lab, item)
+        words = verdict.kind.value if verdict else "-"
+        rows.append(
+            [
+                item.name,
+                item.parent or "-",
+                state_of(lab, item),
+                words,
+                str(runs_of(lab, item.name)),
+                item.note,
+            ]
+        )
+    print(table(["phase", "parent", "state", "verdict", "runs", "note"], rows))
+    return 0
+
+
+def now() -> str:
+    """With microseconds: the order of phases made in one script is the order of their story."""
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S')}.{time.time_ns() // 1000 % 1_000_000:06d}"

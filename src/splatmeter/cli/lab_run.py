@@ -1,0 +1,139 @@
+"""`lab run`, `lab ab`, `lab aa`, `lab resume`: sessions of blocks."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+
+from splatmeter.cli.lab import lab_folder
+from splatmeter.cli.lab_plan import now
+from splatmeter.cli.lab_text import SessionProgress
+from splatmeter.errors import MissingFile, UsageError
+from splatmeter.lab.executor import ChildProcess
+from splatmeter.lab.plan.phases import Phase
+from splatmeter.lab.record.index import Index
+from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.session import plan as plans
+from splatmeter.lab.session.plan import SessionPlan, Wishes
+from splatmeter.lab.session.session import Session, done_blocks
+from splatmeter.lab.trainers.choose import guessed
+
+
+def run(chosen: Namespace) -> int:
+    """Against the parent and the baseline from the same blocks; a baseline, or --record, runs alone."""
+    lab = Lab(lab_folder(chosen)).checked()
+    if chosen.foreign:
+        _foreign_phase(lab, chosen)
+    lineage = lab.phases.lineage(chosen.phase)
+    alone = chosen.record or len(lineage) == 1
+    if alone:
+        if not chosen.record and (chosen.blocks or chosen.until_decided):
+            raise UsageError(
+                f"{chosen.phase} has no parent to be measured against; use `lab aa {chosen.phase}`"
+            )
+        return _begin(lab, "record", [chosen.phase], chosen)
+    arms = dict.fromkeys([lineage[0].name, lineage[-2].name, lineage[-1].name])
+    return _begin(lab, "run", list(arms), chosen)
+
+
+def ab(chosen: Namespace) -> int:
+    lab = Lab(lab_folder(chosen)).checked()
+    if chosen.reference == chosen.candidate:
+        raise UsageError(
+            f"both arms are {chosen.reference}; `splatmeter lab aa {chosen.reference}` does that on purpose"
+        )
+    return _begin(lab, "ab", [chosen.reference, chosen.candidate], chosen)
+
+
+def aa(chosen: Namespace) -> int:
+    return _begin(Lab(lab_folder(chosen)).checked(), "aa", [chosen.phase, chosen.phase], chosen)
+
+
+def resume(chosen: Namespace) -> int:
+    lab = Lab(lab_folder(chosen)).checked()
+    waiting = plans.unfinished(lab)
+    if not chosen.session and not waiting:
+        raise MissingFile("no session is waiting to be resumed; `splatmeter lab ls` shows what there is")
+    return _carry_out(lab, plans.load(lab, chosen.session or waiting[-1]))
+
+
+def _foreign_phase(lab: Lab, chosen: Namespace) -> None:
+    """`lab run NAME -- COMMAND` declares the command; a phase that exists must have the same one."""
+    trainer = chosen.trainer or guessed(chosen.foreign)
+    names = lab.phases.names()
+    if chosen.phase in names:
+        if lab.phases.get(chosen.phase).command != chosen.foreign:
+            raise UsageError(
+                f"phase {chosen.phase} exists with another command; choose a new name for this one"
+            )
+        return
+    parent = names[-1] if names and not chosen.record else ""
+    lab.phases.add(Phase(chosen.phase, parent=parent, command=chosen.foreign, trainer=trainer, created=now()))
+
+
+def _begin(lab: Lab, kind: str, phases: list[str], chosen: Namespace) -> int:
+    wishes = Wishes(
+        blocks=chosen.blocks,
+        until_decided=chosen.until_decided,
+        slices=chosen.slices,
+        seed=chosen.order_seed,
+        prime=not chosen.no_priming,
+        keep_models=chosen.keep_models,
+        monitor=not chosen.no_monitor,
+    )
+    return _carry_out(lab, plans.make(lab, kind, phases, wishes))
+
+
+def _carry_out(lab: Lab, plan: SessionPlan) -> int:
+    session = Session(lab, plan, ChildProcess())
+    steps = (session.protocol.start_iteration, session.protocol.end_iteration)
+    progress = SessionProgress(len(plan.arms), plan.blocks, len(done_blocks(session.folder)), steps)
+    print(f"session {plan.session}", file=sys.stderr)
+    with _ended_politely(), contextlib.closing(session.beats(lambda: _decided(lab, plan))) as beats:
+        for beat in beats:
+            progress.show(beat)
+    Index(lab).sync()
+    _tell(lab, plan)
+    return 0
+
+
+def _decided(lab: Lab, plan: SessionPlan) -> bool:
+    """The last arm against each of the others."""
+    from splatmeter.lab.compare.verdict import is_decided
+    from splatmeter.lab.session.verdicts import judged
+
+    candidate = plan.arms[-1].phase
+    others = [arm.phase for arm in plan.arms[:-1]]
+    return all(is_decided(judged(lab, other, candidate, plan.session).verdict) for other in others)
+
+
+def _tell(lab: Lab, plan: SessionPlan) -> None:
+    from splatmeter.lab.session.verdicts import judged
+
+    if plan.kind == "record":
+        print(
+            f"{plan.arms[0].phase} is recorded: all figures, no speed verdict. `splatmeter lab show {plan.session}`"
+        )
+        return
+    for arm in plan.arms[:-1]:
+        found = judged(lab, arm.phase, plan.arms[-1].phase, plan.session)
+        print(found.verdict.sentence)
+        for reason in found.verdict.reasons:
+            print(f"  - {reason}")
+
+
+@contextlib.contextmanager
+def _ended_politely() -> Iterator[None]:
+    """SIGTERM becomes an orderly exit, so that the child is ended too."""
+
+    def leave(*_: object) -> None:
+        raise SystemExit(143)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,1 @@
+"""Memory seen from outside: the process tree, the card, and what spills over into shared memory."""

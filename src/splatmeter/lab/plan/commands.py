@@ -1,0 +1,128 @@
+"""From a protocol and a phase to the argument list of one run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from splatmeter.lab.plan.phases import Phase, lineage_environment, lineage_options
+from splatmeter.lab.plan.protocol import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What differs from run to run."""
+
+    output: Path
+    seed: int
+    checkpoint: Path | None = None
+    python: str = sys.executable
+    worktree: Path | None = None
+    first: int = 0
+    last: int = 0
+    evaluations: tuple[int, ...] = ()
+    lab: Path = field(default_factory=Path)
+
+
+def arguments(protocol: Protocol, lineage: list[Phase], request: RunRequest) -> tuple[str, ...]:
+    """The nearest declared command wins; otherwise the trainer's own flags are written out."""
+    template = next((phase.command for phase in reversed(lineage) if phase.command), protocol.command)
+    options = (*protocol.options, *_options_after_command(lineage))
+    if template:
+        filled = tuple(_filled(word, protocol, request) for word in template)
+        return (*filled, *(_filled(word, protocol, request) for word in options))
+    if trainer_of(protocol, lineage) in ("mip-splatting", "3dgs"):
+        return (*_original(protocol, request), *options)
+    return (*_ours(protocol, request), *options, "--events-stdout")
+
+
+def trainer_of(protocol: Protocol, lineage: list[Phase]) -> str:
+    return next((phase.trainer for phase in reversed(lineage) if phase.trainer), protocol.trainer)
+
+
+def environment(lineage: list[Phase], request: RunRequest) -> Mapping[str, str]:
+    """What the phases declare; a worktree's sources come first on the path of Python."""
+    declared = lineage_environment(lineage)
+    if request.worktree and (request.worktree / "src").is_dir() and "PYTHONPATH" not in declared:
+        declared["PYTHONPATH"] = os.pathsep.join(
+            [str(request.worktree / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        )
+    return declared
+
+
+def directory(protocol: Protocol, lineage: list[Phase], request: RunRequest) -> Path | None:
+    """Foreign trainers run inside their own folder, or inside the worktree built for the phase."""
+    if request.worktree and trainer_of(protocol, lineage) != "splatmeter":
+        return request.worktree
+    if not protocol.directory:
+        return None
+    stated = Path(protocol.directory).expanduser()
+    return stated if stated.is_absolute() else request.lab / stated
+
+
+def scene_path(protocol: Protocol, request: RunRequest) -> str:
+    """Relative scenes are seen from the lab's folder, so that it can be used from anywhere."""
+    stated = Path(protocol.scene).expanduser()
+    return str(stated if stated.is_absolute() else (request.lab / stated).resolve())
+
+
+def _options_after_command(lineage: list[Phase]) -> tuple[str, ...]:
+    """A phase with a command of its own starts afresh: options of its ancestors belong to their command."""
+    newest = max((place for place, phase in enumerate(lineage) if phase.command), default=0)
+    return lineage_options(lineage[newest:])
+
+
+def _ours(protocol: Protocol, request: RunRequest) -> tuple[str, ...]:
+    words = [request.python, "-m", "splatmeter", "train", "-s", scene_path(protocol, request)]
+    words += ["-m", str(request.output), "-r", str(protocol.resolution), "--iterations", str(request.last)]
+    if protocol.images:
+        words += ["-i", protocol.images]
+    words += _split(protocol)
+    words += ["--test_iterations", *map(str, request.evaluations or (request.last,))]
+    words += ["--save_iterations", str(request.last), "--seed", str(request.seed)]
+    if request.checkpoint:
+        words += ["--start_checkpoint", str(request.checkpoint)]
+    return tuple(words)
+
+
+def _split(protocol: Protocol) -> list[str]:
+    if not protocol.eval:
+        return []
+    chosen = ["--test-count", str(protocol.test_count)] if protocol.test_count else []
+    every = [] if protocol.test_every == 8 else ["--test-every", str(protocol.test_every)]
+    return ["--eval", *every, *chosen]
+
+
+def _original(protocol: Protocol, request: RunRequest) -> tuple[str, ...]:
+    """The original's train.py has no seed flag: it always uses 0, so its spread over seeds stays unknown."""
+    words = [request.python, "train.py", "-s", scene_path(protocol, request), "-m", str(request.output)]
+    words += ["-r", str(protocol.resolution), "--iterations", str(request.last)]
+    words += ["-i", protocol.images] if protocol.images else []
+    words += ["--eval"] if protocol.eval else []
+    words += ["--test_iterations", *map(str, request.evaluations or (request.last,))]
+    words += ["--save_iterations", *map(str, request.evaluations or (request.last,))]  # each is judged by us
+    words += ["--start_checkpoint", str(request.checkpoint)] if request.checkpoint else []
+    return tuple(words)
+
+
+def _filled(word: str, protocol: Protocol, request: RunRequest) -> str:
+    """Only these names in braces are replaced; any other brace stays as it is."""
+    values = {
+        "{python}": request.python,
+        "{scene}": scene_path(protocol, request),
+        "{output}": str(request.output),
+        "{checkpoint}": str(request.checkpoint or ""),
+        "{seed}": str(request.seed),
+        "{resolution}": str(protocol.resolution),
+        "{iterations}": str(request.last),
+        "{start}": str(request.first),
+        "{evaluate_at}": str(protocol.evaluate_at or request.last),
+        "{lab}": str(request.lab.resolve()),
+        "{worktree}": str(request.worktree or ""),
+    }
+    for name, value in values.items():
+        word = word.replace(name, value)
+    return word

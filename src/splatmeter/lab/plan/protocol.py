@@ -1,0 +1,177 @@
+"""A benchmark in a small TOML file: what stays equal in every run, and by which rules it is judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from splatmeter.errors import InputError, UsageError
+from splatmeter.lab.plan import toml
+
+TRAINERS = ("splatmeter", "mip-splatting", "3dgs", "fork", "gsplat", "opensplat", "generic", "events")
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "benchmark": ("title", "trainer", "command", "directory", "scene", "images", "resolution"),
+    "split": ("eval", "test_every", "test_count"),
+    "start": ("start_iteration", "checkpoint", "sha256", "prepare_seed"),
+    "run": ("iterations", "evaluate_at", "warm_up", "seed", "seeds", "options", "patterns"),
+    "judgement": ("tolerance", "tolerated_difference", "blocks", "lpips"),
+}
+"""Where each field stands in the file; every field of Protocol stands somewhere."""
+
+COMMENTS = {
+    "trainer": "one of " + ", ".join(TRAINERS),
+    "command": "an argument list with {scene} {output} {checkpoint} ...; empty: the trainer's own",
+    "directory": "where a foreign trainer is started",
+    "test_count": "0: as many as test_every gives",
+    "start_iteration": "0: every run starts from the points",
+    "checkpoint": "made once by `splatmeter lab prepare`, or one you have",
+    "sha256": "empty: taken when the checkpoint is first used, and checked ever after",
+    "prepare_seed": "seed of the run that makes the checkpoint",
+    "iterations": "counted from the start checkpoint",
+    "evaluate_at": "absolute iteration; 0: only at the end",
+    "warm_up": "untimed iterations at the start of a run; 0: max(50, 5 %)",
+    "seeds": "block k uses seed + (k mod seeds); quality needs at least 4 to be judged",
+    "options": "further arguments for every run",
+    "patterns": "generic trainer: named patterns for step, total, loss, gaussians, evaluation",
+    "tolerance": "how much worse a quality metric may be, relative",
+    "tolerated_difference": "a speed difference below this does not matter to anyone",
+    "lpips": "also judge LPIPS, where its weights exist",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """Everything two arms of a comparison share."""
+
+    scene: str = ""
+    title: str = "benchmark"
+    trainer: str = "splatmeter"
+    command: tuple[str, ...] = ()
+    directory: str = ""
+    images: str = ""
+    resolution: int = 4
+    eval: bool = True
+    test_every: int = 8
+    test_count: int = 0
+    start_iteration: int = 3000
+    checkpoint: str = ""
+    sha256: str = ""
+    prepare_seed: int = 0
+    iterations: int = 1000
+    evaluate_at: int = 3100
+    warm_up: int = 0
+    seed: int = 0
+    seeds: int = 4
+    options: tuple[str, ...] = ()
+    patterns: tuple[tuple[str, str], ...] = ()
+    tolerance: float = 0.005
+    tolerated_difference: float = 0.02
+    blocks: int = 6
+    lpips: bool = False
+
+    @property
+    def end_iteration(self) -> int:
+        return self.start_iteration + self.iterations
+
+    @property
+    def warm_up_steps(self) -> int:
+        """W of the spec: fixed in advance, never chosen after looking."""
+        return self.warm_up or default_warm_up(self.iterations)
+
+    @property
+    def evaluation_steps(self) -> tuple[int, ...]:
+        inside = self.start_iteration < self.evaluate_at < self.end_iteration
+        return (self.evaluate_at, self.end_iteration) if inside else (self.end_iteration,)
+
+    def fingerprint(self) -> str:
+        """Equal for protocols whose runs may be compared: the rules of judgement are left out."""
+        judged = {*SECTIONS["judgement"], "title"}
+        record = {k: v for k, v in dataclasses.asdict(self).items() if k not in judged}
+        return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def default_warm_up(iterations: int) -> int:
+    return max(50, -(-iterations // 20))
+
+
+def check(protocol: Protocol) -> Protocol:
+    """Refuses, in one sentence, what could not be measured."""
+    if protocol.trainer not in TRAINERS:
+        raise UsageError(f"{protocol.trainer!r} is not a trainer the lab knows; choose {', '.join(TRAINERS)}")
+    if protocol.trainer in ("generic", "events", "gsplat", "opensplat", "fork") and not protocol.command:
+        raise UsageError(f"the trainer {protocol.trainer!r} needs `command` in [benchmark]: an argument list")
+    if protocol.iterations < 1 or protocol.start_iteration < 0:
+        raise UsageError("a protocol needs iterations >= 1 and start_iteration >= 0")
+    if protocol.warm_up_steps >= protocol.iterations:
+        raise UsageError(
+            f"{protocol.iterations} iterations leave nothing to time after a warm-up of {protocol.warm_up_steps};"
+            " lengthen the run or set warm_up in [run]"
+        )
+    if not 0 < protocol.tolerance < 1 or not 0 < protocol.tolerated_difference < 1:
+        raise UsageError("tolerance and tolerated_difference are shares between 0 and 1, for example 0.005")
+    if protocol.blocks < 1 or protocol.seeds < 1:
+        raise UsageError("blocks and seeds are at least 1")
+    return protocol
+
+
+def read(path: Path) -> Protocol:
+    """Reads and checks; an unknown key is an error, because a misspelt one would silently measure something else."""
+    found: dict[str, Any] = {}
+    fields = {field.name: field for field in dataclasses.fields(Protocol)}
+    for section, entries in toml.read(path).items():
+        if section not in SECTIONS or not isinstance(entries, dict):
+            raise InputError(f"{path}: [{section}] is not a section; there are {', '.join(SECTIONS)}")
+        for key, item in entries.items():
+            if key not in SECTIONS[section]:
+                raise InputError(
+                    f"{path}: {key!r} does not belong in [{section}]; it holds {SECTIONS[section]}"
+                )
+            found[key] = _typed(path, key, item, type(fields[key].default))
+    return check(Protocol(**found))
+
+
+def _typed(path: Path, key: str, item: Any, wanted: type) -> Any:
+    if key == "patterns" and isinstance(item, dict):
+        return tuple((str(name), str(pattern)) for name, pattern in item.items())
+    if wanted is tuple and isinstance(item, list):
+        return tuple(str(part) for part in item)
+    if wanted is float and isinstance(item, int) and not isinstance(item, bool):
+        return float(item)
+    if type(item) is not wanted:
+        raise InputError(f"{path}: {key} must be of type {wanted.__name__}, not {item!r}")
+    return item
+
+
+def to_text(protocol: Protocol) -> str:
+    lines = ["# A benchmark of the splatmeter lab: everything here is equal in all runs.", ""]
+    for section, keys in SECTIONS.items():
+        lines.append(f"[{section}]")
+        for key in keys:
+            item = getattr(protocol, key)
+            text = toml.value(dict(item) if key == "patterns" else item)
+            note = f"  # {COMMENTS[key]}" if key in COMMENTS else ""
+            lines.append(f"{key} = {text}{note}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def users_own(scene: str, trainer: str = "splatmeter", directory: str = "") -> Protocol:
+    """The protocol of the log that started this project: -r 4, 3000 -> 4000, evaluated at 3100, ±0.5 %."""
+    if trainer in ("mip-splatting", "3dgs"):
+        checkpoint = "start/chkpnt3000.pth"
+    elif trainer == "splatmeter":
+        checkpoint = "start/chkpnt3000.safetensors"
+    else:
+        return Protocol(scene=scene, trainer=trainer, directory=directory, start_iteration=0, evaluate_at=0)
+    return Protocol(
+        scene=scene,
+        trainer=trainer,
+        directory=directory,
+        checkpoint=checkpoint,
+        title=f"{Path(scene).name} -r4 3000-4000",
+    )

@@ -1,0 +1,227 @@
+"""The index: a SQLite database built from the run folders, rebuilt from them whenever one likes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from splatmeter.errors import InputError, OutputError
+from splatmeter.lab.atomic import read_json
+from splatmeter.lab.record.lab import Lab, locked
+
+VERSION = 1
+BUSY_MILLISECONDS = 20_000
+
+TABLES = """
+CREATE TABLE sessions (session TEXT PRIMARY KEY, kind TEXT, arms TEXT, created TEXT, ended TEXT, blocks INTEGER,
+    protocol TEXT, machine TEXT);
+CREATE TABLE runs (run TEXT PRIMARY KEY, session TEXT, block INTEGER, attempt INTEGER, place INTEGER, arm TEXT, phase TEXT,
+    counted INTEGER, status TEXT, seed INTEGER, seconds REAL, timed_steps INTEGER, steps_per_second REAL,
+    gaussian_steps_per_second REAL, gaussians_start INTEGER, gaussians_end INTEGER, loss REAL, loss_last_100 REAL,
+    mean_opacity REAL, peak_training INTEGER, peak_evaluation INTEGER, peak_total INTEGER,
+    first_iteration_seconds REAL, model_sha256 TEXT, machine TEXT, revision TEXT, started TEXT, protocol TEXT,
+    stamp TEXT, result TEXT);
+CREATE TABLE evaluations (run TEXT, step INTEGER, split TEXT, metric TEXT, value REAL, judged_by TEXT);
+CREATE TABLE passes (run TEXT, name TEXT, seconds REAL);
+CREATE INDEX runs_by_phase ON runs (phase, counted);
+CREATE INDEX evaluations_by_run ON evaluations (run);
+"""
+TABLE_NAMES = ("sessions", "runs", "evaluations", "passes")
+
+
+class Index:
+    """Safe for several processes at once: write-ahead log, one writer at a time, readers never wait."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction; an index that is damaged or of another version is simply made anew."""
+        connection = self._opened()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+                _create(connection)
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
+        finally:
+            connection.close()
+
+    def _opened(self) -> sqlite3.Connection:
+        try:
+            return _connect(self.lab.index_file)
+        except sqlite3.DatabaseError as problem:
+            if isinstance(problem, sqlite3.OperationalError):
+                raise OutputError(
+                    f"cannot open {self.lab.index_file}: {problem}; check the folder's rights"
+                ) from None
+        with locked(self.lab.root / ".index.lock", "the index"):
+            for suffix in ("", "-wal", "-shm"):
+                Path(f"{self.lab.index_file}{suffix}").unlink(missing_ok=True)
+        return _connect(self.lab.index_file)
+
+    def sync(self) -> int:
+        """Takes in what has appeared in the folders since the last time; returns the number of runs read."""
+        with self._writing() as connection:
+            known = dict(connection.execute("SELECT run, stamp FROM runs"))
+            present: set[str] = set()
+            read = 0
+            for result_file in sorted(self.lab.sessions.glob("*/*/*/*/result.json")):
+                run = result_file.parent.relative_to(self.lab.sessions).as_posix()
+                present.add(run)
+                stamp = _stamp(result_file)
+                if known.get(run) != stamp:
+                    read += _take_run(connection, self.lab, result_file, stamp)
+            gone = [run for run in known if run not in present]
+            for run in gone:
+                _forget(connection, run)
+            for plan in self.lab.sessions.glob("*/session.json"):
+                _take_session(connection, plan)
+        return read
+
+    def rebuild(self) -> int:
+        """Forgets everything and reads all folders again."""
+        with self._writing() as connection:
+            _create(connection)
+        return self.sync()
+
+    def rows(self, query: str, parameters: tuple[Any, ...] = ()) -> list[sqlite3.Row]:
+        """A query of the lab's own, after taking in what is new."""
+        self.sync()
+        with contextlib.closing(self._opened()) as connection:
+            connection.row_factory = sqlite3.Row
+            return connection.execute(query, parameters).fetchall()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_MILLISECONDS / 1000, isolation_level=None)
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")  # it can be rebuilt: no need to wait for the disk
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        connection.execute(f'DROP TABLE "{name}"')
+    for statement in filter(str.strip, TABLES.split(";")):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _stamp(result_file: Path) -> str:
+    """Changes when the result does, or when its block becomes complete."""
+    state = result_file.stat()
+    return f"{state.st_mtime_ns} {state.st_size} {(result_file.parent.parent / 'block.json').exists():d}"
+
+
+def _forget(connection: sqlite3.Connection, run: str) -> None:
+    for table in ("runs", "evaluations", "passes"):
+        connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+
+
+def _take_run(connection: sqlite3.Connection, lab: Lab, result_file: Path, stamp: str) -> int:
+    record = read_json(result_file)
+    if not isinstance(record, dict):
+        return 0
+    run = result_file.parent.relative_to(lab.sessions).as_posix()
+    _forget(connection, run)
+    row = _row(run, record, stamp)
+    names = ", ".join(row)
+    marks = ", ".join("?" * len(row))
+    connection.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", tuple(row.values()))
+    for item in record.get("evaluations", []):
+        for metric, value in item.get("metrics", {}).items():
+            entry = (run, item["step"], item["split"], metric, value, item.get("judged_by", ""))
+            connection.execute("INSERT INTO evaluations VALUES (?, ?, ?, ?, ?, ?)", entry)
+    for name, seconds in record.get("passes", {}).items():
+        connection.execute("INSERT INTO passes VALUES (?, ?, ?)", (run, name, seconds))
+    return 1
+
+
+def _row(run: str, record: dict[str, Any], stamp: str) -> dict[str, Any]:
+    timing = record.get("timing") or {}
+    peaks = {peak.get("stage"): peak.get("process_bytes") for peak in record.get("peaks", [])}
+    identity = record.get("identity", {})
+    copied = (
+        "gaussians_start",
+        "gaussians_end",
+        "loss",
+        "loss_last_100",
+        "mean_opacity",
+        "first_iteration_seconds",
+    )
+    return {
+        "run": run,
+        **{
+            key: identity.get(key) for key in ("session", "block", "attempt", "place", "arm", "phase", "seed")
+        },
+        **{key: identity.get(key) for key in ("machine", "revision", "started", "protocol")},
+        "counted": int(stamp.endswith("1") and record.get("status") == "finished"),
+        "status": record.get("status"),
+        "seconds": timing.get("seconds"),
+        "timed_steps": timing.get("steps"),
+        "steps_per_second": timing.get("steps_per_second"),
+        "gaussian_steps_per_second": timing.get("gaussian_steps_per_second"),
+        **{key: record.get(key) for key in copied},
+        "peak_training": peaks.get("training"),
+        "peak_evaluation": peaks.get("evaluation"),
+        "peak_total": record.get("memory", {}).get("total_peak_bytes"),
+        "model_sha256": record.get("model", {}).get("sha256"),
+        "stamp": stamp,
+        "result": json.dumps(record, ensure_ascii=False),
+    }
+
+
+def _take_session(connection: sqlite3.Connection, plan_file: Path) -> None:
+    plan = read_json(plan_file)
+    if not isinstance(plan, dict):
+        return
+    ended = read_json(plan_file.parent / "ended.json") or {}
+    entry = (
+        plan_file.parent.name, plan.get("kind"), json.dumps(plan.get("arms")), plan.get("created"), ended.get("time"),
+        plan.get("blocks"), plan.get("fingerprint"), plan.get("machine"),
+    )  # fmt: skip
+    connection.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry)
+
+
+_PERMITTED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+
+
+def query(lab: Lab, text: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Any SELECT; the database itself refuses the rest: opened read-only, and an authorizer that permits reading alone."""
+    Index(lab).sync()
+    with contextlib.closing(
+        sqlite3.connect(f"{lab.index_file.resolve().as_uri()}?mode=ro", uri=True)
+    ) as connection:
+        connection.execute("PRAGMA query_only = ON")
+        connection.set_authorizer(_authorize)
+        try:
+            cursor = connection.execute(text)
+            names = [column[0] for column in cursor.description or ()]
+            return names, cursor.fetchall()
+        except (sqlite3.Error, sqlite3.Warning) as problem:
+            tables = ", ".join(TABLE_NAMES)
+            raise InputError(
+                f"the query was refused: {problem}. `lab sql` only reads; tables: {tables}"
+            ) from None
+
+
+def _authorize(action: int, first: str | None, second: str | None, *_: object) -> int:
+    if action == sqlite3.SQLITE_FUNCTION and second == "load_extension":
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK if action in _PERMITTED else sqlite3.SQLITE_DENY

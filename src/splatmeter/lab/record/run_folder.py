@@ -1,0 +1,100 @@
+"""The evidence of one run: what was asked, what was printed and when, and last of all the result.
+
+A folder without a whole result.json is a run that never ended; it is kept and never counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from splatmeter.events import Event, from_line, to_line
+from splatmeter.lab.atomic import read_json, write_json, write_text
+from splatmeter.lab.executor import Arrival, Command, signal_group
+
+RESULT = "result.json"
+EVENTS = "events.jsonl"
+PROCESS = "process.json"
+
+
+class RunFolder:
+    """Written while the run is under way; every line is on its way to the disk before the next is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(parents=True, exist_ok=True)
+        self._events: TextIO = (path / EVENTS).open("w", encoding="utf-8", buffering=1)
+
+    def command(self, record: Mapping[str, Any]) -> None:
+        write_json(self.path / "command.json", record)
+
+    def environment(self, record: Mapping[str, Any]) -> None:
+        """The difference of the working tree becomes a patch file of its own."""
+        git = dict(record.get("git", {}))
+        diff = git.pop("diff", "")
+        if diff:
+            write_text(self.path / "worktree.diff", diff)
+        write_json(self.path / "environment.json", {**record, "git": git})
+
+    def process(self, pid: int, command: Command) -> None:
+        write_json(self.path / PROCESS, {"pid": pid, "arguments": list(command.arguments)})
+
+    def arrival(self, arrival: Arrival) -> None:
+        self._events.write(f'{{"seconds":{arrival.seconds:.6f},"line":{to_line(arrival.event)}}}\n')
+
+    def result(self, record: Mapping[str, Any]) -> None:
+        self.close()
+        (self.path / PROCESS).unlink(missing_ok=True)
+        write_json(self.path / RESULT, record)
+
+    def close(self) -> None:
+        if not self._events.closed:
+            self._events.flush()
+            with contextlib.suppress(OSError):
+                os.fsync(self._events.fileno())
+            self._events.close()
+
+
+def arrivals(path: Path) -> list[Arrival]:
+    """All whole lines; the last one may be cut off by a kill and is then left out."""
+    found: list[Arrival] = []
+    try:
+        lines = (path / EVENTS).read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        try:
+            record = json.loads(line)
+            event: Event = from_line(json.dumps(record["line"]))
+            found.append(Arrival(float(record["seconds"]), event))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def result(path: Path) -> dict[str, Any] | None:
+    found = read_json(path / RESULT)
+    return found if isinstance(found, dict) else None
+
+
+def end_orphan(path: Path) -> bool:
+    """Ends the trainer of a run whose lab was killed; only if it is certainly the process we started."""
+    import psutil
+
+    record = read_json(path / PROCESS)
+    if not isinstance(record, dict) or not isinstance(record.get("pid"), int):
+        return False
+    try:
+        process = psutil.Process(record["pid"])
+        same = process.cmdline() == record.get("arguments") and os.getpgid(process.pid) == process.pid
+        if not same:
+            return False
+        signal_group(process.pid, "SIGKILL")
+        process.wait(timeout=5)
+    except (psutil.Error, ProcessLookupError, AttributeError):
+        return False
+    return True

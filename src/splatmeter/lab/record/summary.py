@@ -1,0 +1,170 @@
+"""From the events of one run to its result: pure functions, so that a result can be made again from the evidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from splatmeter.events import Densified, Evaluated, Failed, Finished, Progress, Saved, Started, Warned
+from splatmeter.lab.executor import Arrival
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Steps (first + W, last] are timed."""
+
+    first: int
+    last: int
+    warm_up: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One number per run, and what it was taken from."""
+
+    steps: int
+    seconds: float
+    measured_steps: int
+    gaussian_steps: float
+
+    @property
+    def rate(self) -> float:
+        return self.steps / self.seconds if self.seconds > 0 else math.nan
+
+
+def timing(progress: Sequence[Progress], window: Window) -> Timing | None:
+    """Time from step W to step N; stretches whose clock stood still were cut out and are not counted.
+
+    Where steps were cut out, the time of the others is scaled to N - W, so that arms stay comparable.
+    """
+    border = window.first + window.warm_up
+    inside = [item for item in progress if border <= item.step <= window.last]
+    seconds, measured, gaussian_steps = 0.0, 0, 0.0
+    for before, after in zip(inside, inside[1:], strict=False):
+        passed = after.clock_seconds - before.clock_seconds
+        if passed > 0 and after.step > before.step:
+            seconds += passed
+            measured += after.step - before.step
+            gaussian_steps += (after.step - before.step) * 0.5 * (before.gaussians + after.gaussians)
+    if not measured:
+        return None
+    steps = max(1, window.last - border)
+    return Timing(steps, seconds * steps / measured, measured, gaussian_steps)
+
+
+def rates(progress: Sequence[Progress], pieces: int = 20) -> list[dict[str, float]]:
+    """Speed over about twenty stretches, to see it collapse."""
+    stride = max(1, len(progress) // pieces)
+    chosen = progress[::stride]
+    found: list[dict[str, float]] = []
+    for before, after in zip(chosen, chosen[1:], strict=False):
+        passed = after.clock_seconds - before.clock_seconds
+        if passed > 0 and after.step > before.step:
+            rate = (after.step - before.step) / passed
+            found.append({"step": after.step, "gaussians": after.gaussians, "steps_per_second": rate})
+    return found
+
+
+def passes(progress: Iterable[Progress], window: Window) -> dict[str, float]:
+    """Seconds per pass inside the timed window."""
+    total: dict[str, float] = {}
+    for item in progress:
+        if window.first + window.warm_up < item.step <= window.last:
+            for name, seconds in item.passes.items():
+                total[name] = total.get(name, 0.0) + seconds
+    return total
+
+
+def summarize(arrivals: Sequence[Arrival], window: Window) -> dict[str, Any]:
+    """Everything the events tell; what they do not tell is null, never 0."""
+    events = [arrival.event for arrival in arrivals]
+    progress = [event for event in events if isinstance(event, Progress)]
+    started = next((event for event in events if isinstance(event, Started)), None)
+    finished = next((event for event in events if isinstance(event, Finished)), None)
+    failed = next((event for event in events if isinstance(event, Failed)), None)
+    measured = timing(progress, window)
+    return {
+        "schema": SCHEMA,
+        "status": _status(finished, failed),
+        "message": failed.message if failed else "",
+        "timing": None
+        if measured is None
+        else {
+            "steps": measured.steps,
+            "seconds": measured.seconds,
+            "measured_steps": measured.measured_steps,
+            "steps_per_second": measured.rate,
+            "gaussian_steps_per_second": measured.gaussian_steps / measured.measured_steps * measured.rate,
+        },
+        "first_iteration_seconds": next((a.seconds for a in arrivals if isinstance(a.event, Progress)), None),
+        "passes": passes(progress, window),
+        "rates": rates(progress),
+        "started": _started(started),
+        "last_step": max((event.step for event in progress), default=window.first),
+        **_state(started, progress, finished, events),
+        "evaluations": [_evaluation(event) for event in events if isinstance(event, Evaluated)],
+        "peak_bytes": dict(finished.peak_memory_bytes) if finished else {},
+        "model": (_models(events) or [{}])[-1],
+        "models": _models(events),
+        "warnings": [event.message for event in events if isinstance(event, Warned)],
+    }
+
+
+def _status(finished: Finished | None, failed: Failed | None) -> str:
+    if failed or not finished:
+        return "failed"
+    return "finished" if finished.reason == "completed" else finished.reason
+
+
+def _started(event: Started | None) -> dict[str, Any]:
+    if event is None:
+        return {}
+    return {
+        "config": dict(event.config),
+        "train_images": list(event.train_images),
+        "test_images": list(event.test_images),
+        "ancestor_images": list(event.ancestor_images),
+        "hashes": dict(event.hashes),
+        "environment": dict(event.environment),
+    }
+
+
+def _state(
+    started: Started | None, progress: Sequence[Progress], finished: Finished | None, events: Sequence[object]
+) -> Mapping[str, Any]:
+    """Gaussians at both ends, losses and opacity."""
+    densified = [event for event in events if isinstance(event, Densified)]
+    last = progress[-1] if progress else None
+    opacity = finished.mean_opacity if finished else math.nan
+    if math.isnan(opacity) and densified:
+        opacity = densified[-1].mean_opacity
+    first_count = (started.gaussians if started else 0) or (progress[0].gaussians if progress else 0)
+    last_count = (finished.gaussians if finished else 0) or (last.gaussians if last else 0)
+    loss = finished.loss if finished and not math.isnan(finished.loss) else (last.loss if last else math.nan)
+    return {
+        "gaussians_start": first_count or None,
+        "gaussians_end": last_count or None,
+        "loss": loss,
+        "loss_last_100": finished.loss_last_100 if finished else math.nan,
+        "mean_opacity": opacity,
+    }
+
+
+def _evaluation(event: Evaluated) -> dict[str, Any]:
+    return {
+        "step": event.step,
+        "split": event.split,
+        "metrics": dict(event.metrics),
+        "images": sorted(event.per_view),
+        "peak_memory_bytes": event.peak_memory_bytes or None,
+        "judged_by": "trainer",
+    }
+
+
+def _models(events: Sequence[object]) -> list[dict[str, Any]]:
+    saved = [event for event in events if isinstance(event, Saved) and event.content == "model"]
+    return [{"path": event.path, "sha256": event.sha256, "step": event.step} for event in saved]

@@ -1,0 +1,136 @@
+"""From the folders to what compare and audit work on: a RunSample per run that counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from splatmeter.lab.atomic import read_json
+from splatmeter.lab.compare.samples import (
+    Arm,
+    Aspect,
+    Evaluation,
+    RatePoint,
+    RunSample,
+    SliceSample,
+    StagePeak,
+)
+from splatmeter.lab.plan.phases import Phase
+from splatmeter.lab.record.index import Index
+from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.session.plan import SessionPlan, lineage_of, load, protocol_of
+
+_ASPECTS = {aspect.value: aspect for aspect in Aspect}
+
+
+def arm_of(phase: Phase, label: str, lineage: Iterable[Phase] = ()) -> Arm:
+    """A phase answers for what its ancestors changed as well, down to the arm it is compared with."""
+    declared = {change for item in (*lineage, phase) for change in item.changes}
+    if phase.environment:
+        declared.add(Aspect.ENVIRONMENT.value)
+    aspects = frozenset(_ASPECTS[name] for name in declared if name in _ASPECTS)
+    return Arm(label, aspects, speed_only="quality" not in declared)
+
+
+def samples(lab: Lab, session: str, arms: Mapping[str, Arm]) -> list[RunSample]:
+    """The counted runs of one session whose label is among `arms`, in order of blocks."""
+    rows = Index(lab).rows(
+        "SELECT run, result FROM runs WHERE session = ? AND counted = 1 ORDER BY block, place", (session,)
+    )
+    plan = load(lab, session)
+    results = [(row["run"], json.loads(row["result"])) for row in rows]
+    return [
+        to_sample(run, result, arms[result["identity"]["arm"]], plan)
+        for run, result in results
+        if result["identity"]["arm"] in arms and result.get("timing")
+    ]
+
+
+def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> RunSample:
+    identity, timing, started = result["identity"], result["timing"], result.get("started") or {}
+    protocol = protocol_of(plan)
+    trainer = next(
+        (p.trainer for p in reversed(lineage_of(plan, identity["phase"])) if p.trainer), protocol.trainer
+    )
+    return RunSample(
+        arm=arm,
+        block=identity["block"],
+        order=identity["place"],
+        seconds=timing["seconds"],
+        timed_steps=int(timing["steps"]),
+        gaussians_start=result.get("gaussians_start") or 0,
+        gaussians_end=result.get("gaussians_end") or 0,
+        run=run,
+        seed=identity["seed"],
+        first_step=protocol.start_iteration,
+        last_step=result["last_step"],
+        evaluations=tuple(_evaluation(item, started) for item in result["evaluations"]),
+        loss=result.get("loss"),
+        loss_last_100=result.get("loss_last_100"),
+        scene=protocol.scene,
+        resolution=str(started.get("config", {}).get("resolution", protocol.resolution)),
+        train_images=tuple(started.get("train_images", ())),
+        test_images=tuple(started.get("test_images", ())),
+        ancestor_images=tuple(started.get("ancestor_images", ())),
+        start_sha256=result.get("start_sha256", ""),
+        model_sha256=result.get("model", {}).get("sha256", ""),
+        backend=str(started.get("environment", {}).get("backend", trainer)),
+        machine=identity["machine"],
+        environment=_environment(result),
+        deterministic=trainer == "splatmeter",
+        sh_degree=int(started.get("config", {}).get("sh_degree", 3)),
+        peaks=tuple(_peak(item) for item in result.get("peaks", ())),
+        rates=tuple(
+            RatePoint(int(p["step"]), int(p["gaussians"]), p["steps_per_second"]) for p in result["rates"]
+        ),
+    )
+
+
+def _evaluation(item: dict[str, Any], started: Mapping[str, Any]) -> Evaluation:
+    """Metrics that JSON could not hold (NaN) are left out rather than guessed."""
+    metrics = {name: value for name, value in item["metrics"].items() if value is not None}
+    images = tuple(item.get("images") or (started.get("test_images", ()) if item["split"] == "test" else ()))
+    return Evaluation(item["step"], item["split"], metrics, images, item.get("model_sha256", ""))
+
+
+def _environment(result: dict[str, Any]) -> dict[str, Any]:
+    """Facts that must agree: versions, limits, variables; and the trainer's own compiler flags."""
+    facts = dict(result.get("facts", {}))
+    told = (result.get("started") or {}).get("environment", {})
+    return {**facts, "trainer": {key: value for key, value in told.items() if key != "time"}}
+
+
+def _peak(item: dict[str, Any]) -> StagePeak:
+    known = {name: item.get(name) for name in StagePeak.__dataclass_fields__ if item.get(name) is not None}
+    return StagePeak(**known)
+
+
+def slice_samples(lab: Lab, session: str) -> list[SliceSample]:
+    """Of complete blocks only."""
+    found: list[SliceSample] = []
+    for path in sorted((lab.sessions / session / "blocks").glob("*/slices.json")):
+        record = read_json(path)
+        if isinstance(record, dict) and (path.parent / "block.json").exists():
+            found += [SliceSample(**item) for item in record["slices"]]
+    return found
+
+
+def sessions_of(lab: Lab, reference: str, candidate: str) -> list[str]:
+    """Sessions in which both phases ran as arms, oldest first; an A/A has the same phase twice."""
+    rows = Index(lab).rows("SELECT session, arms FROM sessions WHERE kind != 'record' ORDER BY session")
+    found: list[str] = []
+    for row in rows:
+        phases = [arm["phase"] for arm in json.loads(row["arms"])]
+        if reference == candidate:
+            fits = phases.count(reference) >= 2
+        else:
+            fits = reference in phases and candidate in phases
+        if fits and (lab.sessions / row["session"]).exists():
+            found.append(row["session"])
+    return found
+
+
+def folder_of(lab: Lab, run: str) -> Path:
+    return lab.sessions / run

@@ -1,0 +1,104 @@
+"""Models of foreign trainers are judged by our own `eval`, in a child process; each model only once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from splatmeter.lab.atomic import read_json, write_json
+from splatmeter.lab.plan.commands import scene_path, trainer_of
+from splatmeter.lab.plan.protocol import Protocol
+from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.session.run import RunSpec
+from splatmeter.lab.session.start import hash_of
+
+
+class Judge:
+    """Fills in what the trainer did not measure itself; figures it printed stay, marked as its own."""
+
+    def __init__(self, lab: Lab, protocol: Protocol) -> None:
+        self.lab = lab
+        self.protocol = protocol
+
+    def arguments(self, path: str, options: list[str]) -> tuple[str, ...]:
+        return (sys.executable, "-m", "splatmeter", "eval", "-m", path, *options, "--json")
+
+    def complete(self, result: dict[str, Any], spec: RunSpec) -> None:
+        """Our own trainer evaluates by the same code: nothing to do for it."""
+        for model in result["models"]:
+            path = Path(model["path"])
+            if not model["sha256"] and path.is_file():
+                model["sha256"] = hash_of(path)
+        if result["models"]:
+            result["model"] = result["models"][-1]
+        for evaluation in result["evaluations"]:
+            evaluation["model_sha256"] = self._hash_at(result, evaluation["step"])
+        if trainer_of(self.protocol, spec.lineage) in ("splatmeter", "events"):
+            return
+        if self.protocol.test_every != 8 or self.protocol.test_count:
+            result["warnings"].append("models of foreign trainers are only judged on the usual split, every 8th photo")
+            return
+        for model in result["models"]:
+            if model["sha256"] and self.protocol.scene:
+                found = self._judged(model, spec, result)
+                result["evaluations"] += [item | {"step": model["step"]} for item in found if self._held_out(item)]
+
+    def _held_out(self, item: dict[str, Any]) -> bool:
+        """Without --eval every photo was trained on, so there are no test views whatever an evaluation calls them."""
+        return self.protocol.eval or item["split"] != "test"
+
+    def _hash_at(self, result: dict[str, Any], step: int) -> str:
+        return next((model["sha256"] for model in result["models"] if model["step"] == step), "")
+
+    def _judged(self, model: dict[str, Any], spec: RunSpec, result: dict[str, Any]) -> list[dict[str, Any]]:
+        """From the cache, or by a child; a model that cannot be judged is a warning, not a failed run."""
+        options = self._options(spec)
+        key = hashlib.sha256(json.dumps([model["sha256"], options]).encode()).hexdigest()[:32]
+        cached = read_json(self.lab.judged / f"{key}.json")
+        if isinstance(cached, dict) and cached.get("model") == model["sha256"]:
+            return list(cached["evaluations"])
+        found, complaint = evaluated(model, self.arguments(model["path"], options))
+        if complaint:
+            result["warnings"].append(f"the model could not be judged: {complaint}")
+        if found:
+            self.lab.judged.mkdir(parents=True, exist_ok=True)
+            write_json(self.lab.judged / f"{key}.json", {"model": model["sha256"], "evaluations": found})
+        return found
+
+    def _options(self, spec: RunSpec) -> list[str]:
+        protocol = self.protocol
+        words = ["-s", scene_path(protocol, spec.request), "-r", str(protocol.resolution)]
+        words += ["-i", protocol.images] if protocol.images else []
+        return [*words, "--lpips", "vgg" if protocol.lpips else "none"]
+
+
+def evaluated(model: dict[str, Any], arguments: tuple[str, ...]) -> tuple[list[dict[str, Any]], str]:
+    """What `eval --json` says at full size, or why it says nothing."""
+    try:
+        answer = subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    except OSError as problem:
+        return [], str(problem)
+    try:
+        record = json.loads(answer.stdout)
+        splits = {split: scales["1"] for split, scales in record["splits"].items()}
+        found = [_entry(split, item, model, record) for split, item in splits.items()]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        lines = answer.stderr.decode("utf-8", "replace").strip().splitlines()
+        return [], lines[-1] if lines else f"exit code {answer.returncode}"
+    return found, ""
+
+
+def _entry(split: str, item: dict[str, Any], model: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "step": model["step"],
+        "split": split,
+        "metrics": dict(item["means"]),
+        "images": sorted(item["per_view"]),
+        "model_sha256": model["sha256"],
+        "peak_memory_bytes": record.get("peak_memory_bytes"),
+        "judged_by": "splatmeter eval",
+    }

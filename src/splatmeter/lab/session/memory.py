@@ -1,0 +1,97 @@
+"""Peaks per stage: from the trainer's own high-water marks where it tells them, else from samples taken outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from splatmeter.events import Evaluated, Progress, Saved
+from splatmeter.lab.atomic import write_text
+from splatmeter.lab.executor import Arrival, Outcome
+from splatmeter.lab.monitor.tree import MemorySample, Stretch, TreeSampler, peaks_by_stage
+
+
+def stretches(arrivals: Sequence[Arrival]) -> list[Stretch]:
+    """Stages as seen from outside: what lies between the last frame before an evaluation and its report is evaluation."""
+    found: list[Stretch] = []
+    before = 0.0
+    stage = "loading"
+    for arrival in arrivals:
+        if isinstance(arrival.event, Evaluated):
+            stage = "evaluation"
+        elif isinstance(arrival.event, Saved):
+            stage = "saving"
+        elif not isinstance(arrival.event, Progress):
+            continue
+        found.append(Stretch(stage, before, arrival.seconds))
+        before, stage = arrival.seconds, "training"
+    return found
+
+
+def memory_record(
+    arrivals: Sequence[Arrival],
+    sampler: TreeSampler | None,
+    outcome: Outcome | None,
+    result: dict[str, Any],
+    stages: bool,
+) -> dict[str, Any]:
+    """`peaks` per stage and `memory` in total; an unknown figure is null."""
+    told = {stage: size for stage, size in result["peak_bytes"].items() if size} if stages else {}
+    peaks: list[dict[str, Any]] = [_told(stage, told) for stage in told if not stage.endswith(" reserved")]
+    total = [outcome.largest_resident_bytes] if outcome and outcome.largest_resident_bytes else []
+    monitor: dict[str, Any] = {}
+    if sampler and sampler.samples:
+        if stages and not peaks:
+            peaks = _sampled(sampler, arrivals)
+        total.append(max(sample.resident_bytes for sample in sampler.samples))
+        clock = max(sampler.wall_seconds, 1e-9)
+        monitor = {
+            "samples": len(sampler.samples),
+            "interval_seconds": clock / len(sampler.samples),
+            "cpu_seconds": sampler.cpu_seconds,
+            "share": sampler.cpu_seconds / clock,
+        }
+    device = [s.device_bytes for s in sampler.samples if s.device_bytes is not None] if sampler else []
+    memory = {
+        "total_peak_bytes": max(total, default=None),
+        "device_peak_bytes": max(device, default=None),
+        "device": "sampled" if device else "not observable",
+    }
+    return {"peaks": peaks, "memory": memory, "monitor": monitor}
+
+
+def _told(stage: str, told: dict[str, int]) -> dict[str, Any]:
+    """A high-water mark: it misses nothing, so it has no number of samples."""
+    found: dict[str, Any] = {
+        "stage": stage,
+        "process_bytes": told[stage],
+        "source": "high-water mark of the trainer",
+    }
+    reserved = told.get(f"{stage} reserved")
+    if reserved is not None:
+        found |= {"process_bytes": None, "allocated_bytes": told[stage], "reserved_bytes": reserved}
+    return found
+
+
+def _sampled(sampler: TreeSampler, arrivals: Sequence[Arrival]) -> list[dict[str, Any]]:
+    interval = sampler.wall_seconds / max(1, len(sampler.samples))
+    return [
+        {
+            "stage": stage,
+            "process_bytes": highest,
+            "samples": count,
+            "stage_seconds": seconds,
+            "sampler_seconds": interval,
+            "source": "sampled from outside",
+        }
+        for stage, (highest, count, seconds) in peaks_by_stage(sampler.samples, stretches(arrivals)).items()
+    ]
+
+
+def write_samples(path: Path, samples: Sequence[MemorySample]) -> None:
+    lines = ["seconds,resident_bytes,processes,device_bytes"]
+    for sample in samples:
+        device = "" if sample.device_bytes is None else sample.device_bytes
+        lines.append(f"{sample.seconds:.3f},{sample.resident_bytes},{sample.processes},{device}")
+    write_text(path, "\n".join(lines) + "\n")

@@ -1,0 +1,164 @@
+"""What a session is going to do, written down before it begins: resuming reads it back."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from splatmeter.errors import InputError, MissingFile, UsageError
+from splatmeter.lab.atomic import read_json, write_json
+from splatmeter.lab.compare.order import block_orders, next_orders
+from splatmeter.lab.environment import machine_identity
+from splatmeter.lab.plan.phases import Phase
+from splatmeter.lab.plan.protocol import Protocol
+from splatmeter.lab.record.lab import Lab
+
+FEWEST_BLOCKS = 4
+MOST_BLOCKS_UNDECIDED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ArmPlan:
+    """In an A/A the same phase stands behind two labels."""
+
+    label: str
+    phase: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the command line adds to the protocol."""
+
+    blocks: int = 0
+    until_decided: bool = False
+    slices: float = 0.0
+    """Seconds per slice; 0: whole runs."""
+    seed: int | None = None
+    prime: bool = True
+    keep_models: bool = False
+    monitor: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlan:
+    session: str
+    kind: str
+    """'ab', 'aa', 'run' (baseline, parent and phase) or 'record' (a single run, no speed verdict)."""
+    arms: tuple[ArmPlan, ...]
+    blocks: int
+    until_decided: bool
+    slices: float
+    order_seed: int
+    prime: bool
+    keep_models: bool
+    monitor: bool
+    created: str
+    fingerprint: str
+    machine: str
+    protocol: dict[str, Any]
+    phases: dict[str, dict[str, Any]]
+
+    def order(self, block: int) -> tuple[ArmPlan, ...]:
+        """The arms of a block in the order in which they run; blocks count from 0."""
+        if len(self.arms) == 1:
+            return self.arms
+        labels = [arm.label for arm in self.arms]
+        if self.until_decided:
+            chosen = next_orders(labels, block, 1, self.order_seed)[0]
+        else:
+            chosen = block_orders(labels, self.blocks, self.order_seed)[block]
+        by_label = {arm.label: arm for arm in self.arms}
+        return tuple(by_label[label] for label in chosen)
+
+    def folder(self, lab: Lab) -> Path:
+        return lab.sessions / self.session
+
+
+def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
+    """Checks that everything named exists before anything runs."""
+    protocol = lab.protocol()
+    lineages = {name: lab.phases.lineage(name) for name in phases}
+    blocks = 1 if kind == "record" else wishes.blocks or protocol.blocks
+    if kind != "record" and blocks < FEWEST_BLOCKS and not wishes.until_decided:
+        raise UsageError(
+            f"{blocks} blocks cannot decide anything; at least {FEWEST_BLOCKS} are needed (10 below 5 %)"
+        )
+    if wishes.slices and len(phases) != 2:
+        raise UsageError("--slices alternates between exactly two arms; use it with `lab ab` or `lab aa`")
+    seed = wishes.seed if wishes.seed is not None else secrets.randbelow(2**31)
+    plan = SessionPlan(
+        session=f"{time.strftime('%Y%m%d-%H%M%S')}-{kind}-{secrets.token_hex(3)}",
+        kind=kind,
+        arms=_arms(phases),
+        blocks=MOST_BLOCKS_UNDECIDED if wishes.until_decided else blocks,
+        until_decided=wishes.until_decided,
+        slices=wishes.slices,
+        order_seed=seed,
+        prime=wishes.prime and kind != "record",
+        keep_models=wishes.keep_models or kind == "record",
+        monitor=wishes.monitor,
+        created=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        fingerprint=protocol.fingerprint(),
+        machine=machine_identity(),
+        protocol=dataclasses.asdict(protocol),
+        phases={phase.name: dataclasses.asdict(phase) for chain in lineages.values() for phase in chain},
+    )
+    plan.folder(lab).mkdir(parents=True)
+    write_json(plan.folder(lab) / "session.json", dataclasses.asdict(plan))
+    return plan
+
+
+def _arms(phases: list[str]) -> tuple[ArmPlan, ...]:
+    if len(set(phases)) == len(phases):
+        return tuple(ArmPlan(name, name) for name in phases)
+    return tuple(ArmPlan(f"{name}#{place}", name) for place, name in enumerate(phases, start=1))
+
+
+def load(lab: Lab, session: str) -> SessionPlan:
+    if not session or "/" in session or "\\" in session or session.startswith("."):
+        raise UsageError(f"{session!r} does not name a session; `splatmeter lab ls` shows them")
+    path = lab.sessions / session / "session.json"
+    record = read_json(path)
+    if record is None:
+        raise MissingFile(
+            f"there is no session {session!r} in {lab.sessions}; `splatmeter lab ls` shows them"
+        )
+    try:
+        record["arms"] = tuple(ArmPlan(**arm) for arm in record["arms"])
+        return SessionPlan(**record)
+    except (TypeError, KeyError) as problem:
+        raise InputError(f"{path} was written by another version of the lab: {problem}") from None
+
+
+def protocol_of(plan: SessionPlan) -> Protocol:
+    """As it was when the session began: editing the file later does not change runs that continue it."""
+    record = dict(plan.protocol)
+    for name in ("command", "options"):
+        record[name] = tuple(record[name])
+    record["patterns"] = tuple((name, pattern) for name, pattern in record["patterns"])
+    return Protocol(**record)
+
+
+def lineage_of(plan: SessionPlan, name: str) -> list[Phase]:
+    """From the snapshot in the plan, baseline first."""
+    chain: list[Phase] = []
+    while name:
+        record = dict(plan.phases[name])
+        for field in ("changes", "options", "build", "command", "code_changes"):
+            record[field] = tuple(record[field])
+        chain.append(Phase(**record))
+        name = chain[-1].parent
+    return chain[::-1]
+
+
+def unfinished(lab: Lab) -> list[str]:
+    """Sessions that were begun and never ended, oldest first."""
+    return [
+        path.parent.name
+        for path in sorted(lab.sessions.glob("*/session.json"))
+        if not (path.parent / "ended.json").exists()
+    ]

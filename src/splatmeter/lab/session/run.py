@@ -1,0 +1,165 @@
+"""One run: a fresh process, watched from outside, everything it says written down, the result last."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from splatmeter.events import Progress
+from splatmeter.lab.environment import collect, masked
+from splatmeter.lab.executor import Arrival, Command, Executor, Hooks, Outcome
+from splatmeter.lab.monitor.nvml import first_card
+from splatmeter.lab.monitor.tree import TreeSampler
+from splatmeter.lab.plan import commands
+from splatmeter.lab.plan.commands import RunRequest
+from splatmeter.lab.plan.phases import Phase
+from splatmeter.lab.plan.protocol import Protocol, default_warm_up
+from splatmeter.lab.record.run_folder import RunFolder
+from splatmeter.lab.record.summary import Window, summarize
+from splatmeter.lab.session.memory import memory_record, write_samples
+from splatmeter.lab.trainers.choose import Listening, adapter
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which run of which block this is; copied into the result, so that a folder explains itself."""
+
+    session: str
+    block: int
+    attempt: int
+    place: int
+    arm: str
+    phase: str
+    seed: int
+    protocol: str
+    started: str = ""
+    machine: str = ""
+    revision: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    identity: Identity
+    protocol: Protocol
+    lineage: list[Phase]
+    request: RunRequest
+    folder: Path
+    monitor: bool = True
+    start_sha256: str = ""
+
+
+class Run:
+    """Iterate `events()`, then `summary()`, then `record()`; leaving earlier ends the child and keeps what there is."""
+
+    def __init__(self, spec: RunSpec, executor: Executor) -> None:
+        self.spec = spec
+        self.executor = executor
+        self.arrivals: list[Arrival] = []
+        self.pid = 0
+        self._outcome: Outcome | None = None
+        self._sampler: TreeSampler | None = None
+        request = spec.request
+        self.command = Command(
+            commands.arguments(spec.protocol, spec.lineage, request),
+            commands.directory(spec.protocol, spec.lineage, request),
+            commands.environment(spec.lineage, request),
+        )
+        first, last = request.first, request.last
+        whole = last - first == spec.protocol.iterations
+        self.window = Window(
+            first, last, spec.protocol.warm_up_steps if whole else default_warm_up(last - first)
+        )
+        self._folder = RunFolder(spec.folder)
+
+    def events(self) -> Iterator[Arrival]:
+        self._prepare()
+        spec = self.spec
+        listening = Listening(
+            spec.request.first,
+            spec.request.last,
+            spec.request.output,
+            self.command.directory,
+            dict(spec.protocol.patterns),
+        )
+        listener = adapter(commands.trainer_of(spec.protocol, spec.lineage), listening)
+        hooks = Hooks(self._started, self._ended)
+        stream = self.executor.run(self.command, listener, spec.folder, hooks)
+        try:
+            for arrival in stream:
+                self.arrivals.append(arrival)
+                self._folder.arrival(arrival)
+                yield arrival
+        finally:
+            close = getattr(stream, "close", None)
+            if close:
+                close()
+            if self._sampler:
+                self._sampler.stop()
+            self._folder.close()
+
+    def summary(self, timing: dict[str, float] | None = None, peaks: bool = True) -> dict[str, Any]:
+        """The result; `timing` replaces what the events say (slices time themselves, and tell nothing of peaks)."""
+        spec = self.spec
+        result = summarize(self.arrivals, self.window)
+        result["identity"] = dataclasses.asdict(self._identity)
+        result["start_sha256"] = spec.start_sha256
+        result["timing"] = timing or result["timing"]
+        if self._outcome:
+            result["process"] = dataclasses.asdict(self._outcome)
+            if self._outcome.code != 0 and result["status"] == "finished":
+                result["status"], result["message"] = (
+                    "failed",
+                    f"exit code {self._outcome.code} after finishing",
+                )
+        samples = self._sampler.samples if self._sampler else []
+        result.update(memory_record(self.arrivals, self._sampler, self._outcome, result, stages=peaks))
+        result["facts"] = self._environment["facts"]
+        if samples:
+            write_samples(spec.folder / "memory.csv", samples)
+        return result
+
+    def record(self, result: dict[str, Any]) -> None:
+        """The last file of the folder: from now on this run counts as ended."""
+        self._folder.result(result)
+
+    def discard_output(self) -> None:
+        """Models are large; their hash and their judgement stay."""
+        shutil.rmtree(self.spec.request.output, ignore_errors=True)
+
+    def last_step(self) -> int:
+        return next((a.event.step for a in reversed(self.arrivals) if isinstance(a.event, Progress)), 0)
+
+    def _prepare(self) -> None:
+        spec = self.spec
+        where = spec.request.worktree or self.command.directory or Path(__file__).parent
+        self._environment = collect(where, self.command.environment)
+        self._identity = dataclasses.replace(
+            spec.identity,
+            started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            machine=self._environment["machine"],
+            revision=self._environment["git"].get("revision", ""),
+        )
+        self._folder.environment(self._environment)
+        self._folder.command(
+            {
+                "arguments": masked(self.command.arguments),
+                "directory": str(self.command.directory or ""),
+                "declared_variables": sorted(self.command.environment),
+                "identity": dataclasses.asdict(self._identity),
+            }
+        )
+
+    def _started(self, pid: int) -> None:
+        self.pid = pid
+        self._folder.process(pid, self.command)
+        if self.spec.monitor:
+            card = first_card()
+            self._sampler = TreeSampler(pid, device=card.used_bytes if card else None).start()
+
+    def _ended(self, outcome: Outcome) -> None:
+        self._outcome = outcome

@@ -1,0 +1,196 @@
+"""Carries out a session block by block; killed at any moment, it loses at most the block under way."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from splatmeter.errors import SplatmeterError
+from splatmeter.lab.atomic import read_json, write_json
+from splatmeter.lab.executor import Arrival, Executor
+from splatmeter.lab.plan.commands import RunRequest
+from splatmeter.lab.plan.protocol import Protocol
+from splatmeter.lab.record.lab import Lab, locked
+from splatmeter.lab.record.run_folder import end_orphan
+from splatmeter.lab.session import slices, start
+from splatmeter.lab.session.judge import Judge
+from splatmeter.lab.session.plan import ArmPlan, SessionPlan, lineage_of, protocol_of
+from splatmeter.lab.session.run import Identity, Run, RunSpec
+from splatmeter.lab.session.worktree import Built, built
+
+PRIMING_STEPS = 20
+_BLOCK = re.compile(r"(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What is going on now; the command line draws it."""
+
+    block: int
+    blocks: int
+    arm: str
+    stage: str
+    """'priming', 'running', 'judging' or 'block done'."""
+    arrival: Arrival | None = None
+    result: dict[str, Any] | None = None
+
+
+class Session:
+    """`beats()` does the work while somebody iterates; closing it ends the child that runs."""
+
+    def __init__(self, lab: Lab, plan: SessionPlan, executor: Executor, judge: Judge | None = None) -> None:
+        self.lab = lab
+        self.plan = plan
+        self.executor = executor
+        self.protocol: Protocol = protocol_of(plan)
+        self.folder = plan.folder(lab)
+        self.judge = judge or Judge(lab, self.protocol)
+        self._checkpoint: Path | None = None
+        self._start_sha256 = ""
+        self._builds: dict[str, Built] = {}
+
+    def beats(self, decided: Callable[[], bool] = lambda: False) -> Iterator[Beat]:
+        """`decided` is asked after each block of a session that runs until decided."""
+        with locked(self.folder / ".lock", f"session {self.plan.session}"):
+            for leftover in self.folder.glob("*/*/*/process.json"):
+                end_orphan(leftover.parent)
+            self._checkpoint, self._start_sha256 = start.checked(self.lab, self.protocol)
+            for arm in self.plan.arms:
+                self._builds[arm.phase] = built(self.lab, lineage_of(self.plan, arm.phase), self.protocol)
+            yield from self._prime()
+            for block in range(self.plan.blocks):
+                if block not in done_blocks(self.folder):
+                    yield from self._block(block)
+                    if self.plan.until_decided and decided():
+                        break
+            write_json(self.folder / "ended.json", {"time": now(), "blocks": len(done_blocks(self.folder))})
+
+    def _prime(self) -> Iterator[Beat]:
+        """Fills file caches and compiles what compiles itself; looked at by nobody but kept apart as evidence."""
+        done = self.folder / "priming" / "done.json"
+        if not self.plan.prime or done.exists():
+            return
+        last = self.protocol.start_iteration + min(PRIMING_STEPS, self.protocol.iterations)
+        first_iteration: dict[str, Any] = {}
+        for place, arm in enumerate(self.plan.arms):
+            run = self._run(arm, self.folder / "priming" / f"{place}-{arm.label}", (-1, 1, place), last)
+            for arrival in run.events():
+                yield Beat(0, self.plan.blocks, arm.label, "priming", arrival)
+            result = run.summary()
+            run.record(result)
+            _refuse_failed(result, run)
+            first_iteration[arm.label] = result["first_iteration_seconds"]
+            run.discard_output()
+        write_json(done, {"time": now(), "first_iteration_seconds": first_iteration})
+
+    def _block(self, block: int) -> Iterator[Beat]:
+        attempt = 1 + max((a for b, a in attempts(self.folder) if b == block), default=0)
+        folder = self.folder / "blocks" / f"{block:03d}.{attempt}"
+        order = self.plan.order(block)
+        runs = [
+            self._run(
+                arm, folder / f"{place}-{arm.label}", (block, attempt, place), self.protocol.end_iteration
+            )
+            for place, arm in enumerate(order)
+        ]
+        if self.plan.slices:
+            yield from self._sliced(block, runs, folder)
+        else:
+            for run in runs:
+                for arrival in run.events():
+                    yield self._beat(block, run, "running", arrival)
+                yield from self._finish(block, run, None)
+        names = [run.spec.folder.name for run in runs]
+        write_json(folder / "block.json", {"block": block, "runs": names, "time": now()})
+        yield Beat(block, self.plan.blocks, "", "block done")
+
+    def _sliced(self, block: int, runs: list[Run], folder: Path) -> Iterator[Beat]:
+        outcome = slices.Slices(runs, self.plan.slices, self.plan.order_seed + block)
+        for run, arrival in outcome.alternate():
+            yield self._beat(block, run, "running", arrival)
+        write_json(folder / "slices.json", outcome.record(block))
+        for run in runs:
+            yield from self._finish(block, run, outcome.timing(run))
+
+    def _finish(self, block: int, run: Run, timing: dict[str, float] | None) -> Iterator[Beat]:
+        result = run.summary(timing, peaks=timing is None)
+        if result["status"] == "finished":
+            yield Beat(block, self.plan.blocks, run.spec.identity.arm, "judging")
+            self.judge.complete(result, run.spec)
+        run.record(result)
+        _refuse_failed(result, run)
+        if not (self.plan.keep_models or block == 0):
+            run.discard_output()
+        yield Beat(block, self.plan.blocks, run.spec.identity.arm, "running", None, result)
+
+    def _beat(self, block: int, run: Run, stage: str, arrival: Arrival) -> Beat:
+        return Beat(block, self.plan.blocks, run.spec.identity.arm, stage, arrival)
+
+    def _run(self, arm: ArmPlan, folder: Path, place: tuple[int, int, int], last: int) -> Run:
+        block, attempt, position = place
+        protocol = self.protocol
+        seed = protocol.seed + max(0, block) % protocol.seeds
+        identity = Identity(
+            self.plan.session, block, attempt, position, arm.label, arm.phase, seed, self.plan.fingerprint
+        )
+        built_for = self._builds[arm.phase]
+        evaluations = protocol.evaluation_steps if block >= 0 and not self.plan.slices else (last,)
+        request = RunRequest(
+            output=(folder / "output").resolve(),
+            seed=seed,
+            checkpoint=self._checkpoint.resolve() if self._checkpoint else None,
+            python=built_for.python,
+            worktree=built_for.worktree,
+            first=protocol.start_iteration,
+            last=last,
+            evaluations=evaluations,
+            lab=self.lab.root.resolve(),
+        )
+        lineage = lineage_of(self.plan, arm.phase)
+        return Run(
+            RunSpec(identity, protocol, lineage, request, folder, self.plan.monitor, self._start_sha256),
+            self.executor,
+        )
+
+
+def _refuse_failed(result: dict[str, Any], run: Run) -> None:
+    """A failed run ends the session: it stays visible, and the block is tried again when resumed."""
+    if result["status"] == "finished":
+        return
+    tail = _last_line(run.spec.folder / "stderr.txt")
+    reason = result["message"] or result["status"]
+    raise SplatmeterError(
+        f"{run.spec.identity.arm} did not finish: {reason}{f' ({tail})' if tail else ''}. Everything it printed is in"
+        f" {run.spec.folder}; `splatmeter lab resume` tries the block again"
+    )
+
+
+def _last_line(path: Path) -> str:
+    try:
+        lines = path.read_text("utf-8", "replace").replace("\r", "\n").split("\n")
+    except OSError:
+        return ""
+    return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "")
+
+
+def attempts(folder: Path) -> list[tuple[int, int]]:
+    found = (_BLOCK.fullmatch(path.name) for path in (folder / "blocks").glob("*"))
+    return [(int(match[1]), int(match[2])) for match in found if match]
+
+
+def done_blocks(folder: Path) -> set[int]:
+    """Blocks with a whole block.json: it is written when all arms have their results."""
+    found: set[int] = set()
+    for path in (folder / "blocks").glob("*/block.json"):
+        record = read_json(path)
+        if isinstance(record, dict):
+            found.add(int(record["block"]))
+    return found
+
+
+def now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z")

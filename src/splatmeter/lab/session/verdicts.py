@@ -1,0 +1,135 @@
+"""Verdicts on phases: which sessions speak about them, what they say, and whether it was said twice."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from splatmeter.errors import MissingFile
+from splatmeter.lab.atomic import read_json
+from splatmeter.lab.compare.assemble import Rules, compare
+from splatmeter.lab.compare.noise import NoiseFloor, noise_floor
+from splatmeter.lab.compare.ratio import evidence, log_ratios, slice_log_ratios
+from splatmeter.lab.compare.samples import Arm, Verdict, VerdictKind
+from splatmeter.lab.compare.verdict import Comparison, declared, judge, verify
+from splatmeter.lab.plan.phases import Phase
+from splatmeter.lab.record.index import Index
+from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.session import gather
+from splatmeter.lab.session.plan import SessionPlan, load, protocol_of
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A comparison in one session, and its verdict."""
+
+    comparison: Comparison
+    verdict: Verdict
+    session: str
+
+
+def labels(plan: SessionPlan, reference: str, candidate: str) -> tuple[str, str]:
+    """The arms behind two phases; the two labels of an A/A if they are the same phase."""
+    if reference == candidate:
+        first, second = (arm.label for arm in plan.arms if arm.phase == reference)
+        return first, second
+    by_phase = {arm.phase: arm.label for arm in plan.arms}
+    return by_phase[reference], by_phase[candidate]
+
+
+def arms_between(lab: Lab, reference: str, candidate: str, named: tuple[str, str]) -> dict[str, Arm]:
+    """The candidate declares what every phase between it and the reference declares."""
+    lineage = lab.phases.lineage(candidate)
+    names = [phase.name for phase in lineage]
+    between = lineage[names.index(reference) + 1 :] if reference in names else lineage
+    return {
+        named[0]: gather.arm_of(lab.phases.get(reference), named[0]),
+        named[1]: gather.arm_of(lab.phases.get(candidate), named[1], between),
+    }
+
+
+def comparison(lab: Lab, reference: str, candidate: str, session: str) -> Comparison:
+    plan = load(lab, session)
+    protocol = protocol_of(plan)
+    named = labels(plan, reference, candidate)
+    arms = arms_between(lab, reference, candidate, named)
+    rules = Rules(
+        tolerance=protocol.tolerance,
+        tolerated_difference=protocol.tolerated_difference,
+        until_decided=plan.until_decided,
+        noise=None if reference == candidate else latest_noise(lab, plan),
+        measured_at=_ended(lab, session),
+    )
+    slices = gather.slice_samples(lab, session) if plan.slices else []
+    return compare(gather.samples(lab, session, arms), *named, rules, slices)
+
+
+def judged(lab: Lab, reference: str, candidate: str, session: str = "") -> Judged:
+    """By the newest session that has both arms, or the one named; a *faster* said before makes it *verified*."""
+    sessions = [session] if session else gather.sessions_of(lab, reference, candidate)
+    found = [(name, comparison(lab, reference, candidate, name)) for name in sessions[-2:]]
+    found = [(name, item) for name, item in found if item.runs]
+    if not found:
+        raise MissingFile(
+            f"{candidate} has not been measured against {reference}; `splatmeter lab ab {reference} {candidate}` does it"
+        )
+    name, newest = found[-1]
+    verdict = verify(found[-2][1], newest) if len(found) > 1 else judge(newest)
+    return Judged(newest, verdict, name)
+
+
+def phase_verdict(lab: Lab, phase: Phase) -> Verdict | None:
+    """Against the parent; None for one that was run alone (recorded) or is a baseline."""
+    if phase.state == "on hold":
+        return declared(VerdictKind.ON_HOLD, phase.reason)
+    if phase.parent and gather.sessions_of(lab, phase.parent, phase.name):
+        try:
+            return judged(lab, phase.parent, phase.name).verdict
+        except MissingFile:
+            pass
+    if runs_of(lab, phase.name) or not phase.parent:
+        return None
+    return declared(VerdictKind.PLANNED, phase.reason or phase.note or "nothing has been run yet")
+
+
+def state_of(lab: Lab, phase: Phase) -> str:
+    """What a person declared, until runs say more."""
+    if phase.parent and gather.sessions_of(lab, phase.parent, phase.name) and runs_of(lab, phase.name):
+        return "measured"
+    if phase.state != "on hold" and runs_of(lab, phase.name):
+        return "recorded"
+    return phase.state
+
+
+def runs_of(lab: Lab, phase: str) -> int:
+    return Index(lab).rows("SELECT count(*) FROM runs WHERE phase = ? AND counted = 1", (phase,))[0][0]
+
+
+def latest_noise(lab: Lab, plan: SessionPlan) -> NoiseFloor | None:
+    """The newest A/A of this protocol on this machine, sliced if the session is sliced."""
+    rows = Index(lab).rows(
+        "SELECT session FROM sessions WHERE kind = 'aa' AND machine = ? AND protocol = ? ORDER BY session DESC",
+        (plan.machine, plan.fingerprint),
+    )
+    for row in rows:
+        control = load(lab, row["session"])
+        if bool(control.slices) != bool(plan.slices) or control.session == plan.session:
+            continue
+        first, second = (arm.label for arm in control.arms)
+        if control.slices:
+            differences = slice_log_ratios(gather.slice_samples(lab, control.session), first, second)
+        else:
+            arms = {label: Arm(label) for label in (first, second)}
+            differences = log_ratios(gather.samples(lab, control.session, arms), first, second)
+        if len(differences) >= 4:
+            return noise_floor(evidence(differences), plan.machine, protocol_of(plan).scene)
+    return None
+
+
+def _ended(lab: Lab, session: str) -> float:
+    """When its last block was finished; sessions of the same second are told apart by their order."""
+    times = [read_json(path) for path in (lab.sessions / session / "blocks").glob("*/block.json")]
+    stamps = [
+        time.mktime(time.strptime(record["time"][:19], "%Y-%m-%dT%H:%M:%S")) for record in times if record
+    ]
+    return max(stamps, default=0.0)

@@ -1,0 +1,1 @@
+"""Adapters: what any trainer prints, turned into the events of our own."""
