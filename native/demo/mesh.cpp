@@ -29,7 +29,7 @@ void add_patch(Mesh& mesh, Surface surface, int columns, int rows, const Patch& 
             const float u = static_cast<float>(column) / static_cast<float>(columns);
             const float v = static_cast<float>(row) / static_cast<float>(rows);
             const auto own = static_cast<std::uint32_t>(mesh.vertices.size());
-            mesh.vertices.push_back({patch(u, v), normal_at(patch, u, v), u, v, gathering == Gathering::once ? middle : own});
+            mesh.vertices.push_back({patch(u, v), normal_at(patch, u, v), u, v, gathering == Gathering::once ? middle : own, gathering});
         }
     }
     const auto stride = static_cast<std::uint32_t>(columns + 1);
@@ -46,7 +46,7 @@ void add_face(Mesh& mesh, Surface surface, std::span<const Vec3> corners) {
     const auto first = static_cast<std::uint32_t>(mesh.vertices.size());
     const Vec3 normal = normalized(cross(corners[1] - corners[0], corners[2] - corners[0]));
     for (const Vec3& corner : corners) {
-        mesh.vertices.push_back({corner, normal, 0, 0, static_cast<std::uint32_t>(mesh.vertices.size())});
+        mesh.vertices.push_back({corner, normal, 0, 0, static_cast<std::uint32_t>(mesh.vertices.size()), Gathering::each_vertex});
     }
     for (std::uint32_t k = 2; k < corners.size(); ++k) {
         mesh.triangles.push_back({first, first + k - 1, first + k, surface.material, surface.variant});

@@ -14,10 +14,13 @@ enum class Material : std::uint16_t {
     wood, cloth, glaze, stem, leaf, petal, flower_centre, paint, iron, stone, terracotta, soil, bark, fruit, china,
 };
 
+enum class Gathering : std::uint8_t { each_vertex, once };  // of indirect light; once is for leaves and other small things
+
 struct Vertex {
     Vec3 position, normal;
     float u = 0, v = 0;
-    std::uint32_t light_of = 0;  // the vertex at which its indirect light is gathered: itself, or one for a whole leaf
+    std::uint32_t light_of = 0;  // the vertex whose indirect light it shows: itself, or one for the whole patch
+    Gathering gathering = Gathering::each_vertex;
 };
 
 struct Triangle {
@@ -39,8 +42,7 @@ struct Mesh {
 using Patch = std::function<Vec3(float u, float v)>;
 using Curve = std::function<Vec3(float t)>;
 
-// A curved sheet over [0, 1]^2, smooth normals along du x dv. Small things share one gathering of light.
-enum class Gathering { each_vertex, once };
+// A curved sheet over [0, 1]^2, smooth normals along du x dv.
 void add_patch(Mesh& mesh, Surface surface, int columns, int rows, const Patch& patch,
                Gathering gathering = Gathering::each_vertex);
 

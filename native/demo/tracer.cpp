@@ -18,8 +18,10 @@ constexpr Vec3 sun_colour{1.62f, 1.46f, 1.20f};
 constexpr Vec3 second_bounce{0.22f, 0.22f, 0.21f};  // stands for all light after the first bounce
 constexpr float translucency = 0.45f;               // of leaves and cloth lit from behind
 constexpr float exposure = 1.45f;
-constexpr int gather_side = 6;                      // squared: rays per baked place
-constexpr int ground_cells = 128;
+constexpr int ground_gathering = 6;                 // squared: rays that gather light for one place
+constexpr int vertex_gathering = 4;
+constexpr int leaf_gathering = 2;                   // what noise this leaves passes for variety
+constexpr int ground_cells = 104;
 constexpr float ground_half = fence_radius + 0.6f;  // beyond, the ground sees the open sky
 constexpr float lift = 1e-3f;                       // keeps rays from meeting the surface they leave
 
@@ -151,9 +153,8 @@ World::Lights World::radiance(const Rays& rays, const Places& places) const {
 }
 
 // Cosine-weighted average of what the half space above the place sends.
-Vec3 World::gathered(Vec3 position, Vec3 normal, std::uint32_t key) const {
-    constexpr int rays_in_all = gather_side * gather_side;
-    static_assert(rays_in_all % lane_count == 0);
+Vec3 World::gathered(Vec3 position, Vec3 normal, int side, std::uint32_t key) const {
+    const int rays_in_all = side * side;  // a multiple of the lanes
     Random random(key);
     const Frame frame = frame_around(normal);
     Vec3 sum;
@@ -162,8 +163,8 @@ Vec3 World::gathered(Vec3 position, Vec3 normal, std::uint32_t key) const {
         Places places;
         for (int lane = 0; lane < lane_count; ++lane) {
             const int k = first + lane;
-            const float u = (static_cast<float>(k % gather_side) + random.next()) / gather_side;
-            const float v = (static_cast<float>(k / gather_side) + random.next()) / gather_side;
+            const float u = (static_cast<float>(k % side) + random.next()) / static_cast<float>(side);
+            const float v = (static_cast<float>(k / side) + random.next()) / static_cast<float>(side);
             const float radius = std::sqrt(u), angle = 2 * pi * v;
             const Vec3 direction{radius * std::cos(angle), radius * std::sin(angle), std::sqrt(1 - u)};
             rays.set(lane, {position + normal * (2 * lift), frame.to_world(direction)});
@@ -175,7 +176,7 @@ Vec3 World::gathered(Vec3 position, Vec3 normal, std::uint32_t key) const {
             sum += points[lane].sky ? sky_light(rays.direction.at(lane)) : points[lane].albedo * (sun[lane] + second_bounce);
         }
     }
-    return sum * (1.0f / rays_in_all);
+    return sum * (1.0f / static_cast<float>(rays_in_all));
 }
 
 void World::bake(int threads) {
@@ -193,9 +194,10 @@ void World::bake(int threads) {
             const Vertex& vertex = mesh_.vertices[k];
             if (vertex.light_of != static_cast<std::uint32_t>(k)) continue;
             const auto key = scramble(seed_, 77u + static_cast<std::uint32_t>(k));
-            on_vertices[k] = gathered(vertex.position, vertex.normal, key);
+            const int side = vertex.gathering == Gathering::once ? leaf_gathering : vertex_gathering;
+            on_vertices[k] = gathered(vertex.position, vertex.normal, side, key);
             if (!thin[k]) continue;
-            const Vec3 behind = gathered(vertex.position, vertex.normal * -1.0f, key + 1);
+            const Vec3 behind = gathered(vertex.position, vertex.normal * -1.0f, side, key + 1);
             on_vertices[k] = (on_vertices[k] + behind) * 0.5f;
         }
     });
@@ -203,7 +205,8 @@ void World::bake(int threads) {
         for (int column = 0; column <= ground_cells; ++column) {
             const int k = row * (ground_cells + 1) + column;
             const auto place = [](int cell) { return ground_half * (2 * static_cast<float>(cell) / ground_cells - 1); };
-            on_ground[k] = gathered({place(column), place(row), 0}, {0, 0, 1}, scramble(seed_ + 1, static_cast<std::uint32_t>(k)));
+            on_ground[k] = gathered({place(column), place(row), 0}, {0, 0, 1}, ground_gathering,
+                                    scramble(seed_ + 1, static_cast<std::uint32_t>(k)));
         }
     });
     for (int k = 0; k < vertices; ++k) vertex_light_[k] = on_vertices[mesh_.vertices[k].light_of];

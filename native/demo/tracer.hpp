@@ -54,7 +54,7 @@ private:
     Point surface_point(const Ray& ray, const Hits& hits, int lane) const;
     Lights sunlight(const Points& points, const Places& places) const;
     Lights radiance(const Rays& rays, const Places& places) const;
-    Vec3 gathered(Vec3 position, Vec3 normal, std::uint32_t key) const;
+    Vec3 gathered(Vec3 position, Vec3 normal, int side, std::uint32_t key) const;
     Vec3 ground_light(Vec3 position) const;
     Vec3 pixel_mean(const Camera& camera, float left, float top, int wanted, Random& random) const;
     void bake(int threads);

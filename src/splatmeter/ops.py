@@ -91,7 +91,8 @@ class Pending:
 
     Dense Adam moves a Gaussian also in steps where its gradient is zero. Such steps have a closed form:
     after k of them  m -> b1^k m,  v -> b2^k v,  p -> p - (m / (sqrt(v) + epsilon)) * rate * drift[k].
-    A row whose LAST_UPDATE is `step - k` is k steps behind. Ages past the tables use their last entry.
+    A row whose LAST_UPDATE is `step - k` is k steps behind. Ages past the tables use
+    the last entry, except that second moments go on decaying as second_decay[1]^k.
     """
 
     step: int  # optimizer steps done

@@ -1,0 +1,234 @@
+"""The C++ engine as a backend: thin wrappers that check shapes and keep arrays alive."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatmeter.errors import SplatmeterError
+from splatmeter.ops import (
+    F32,
+    MEANS,
+    AdamStep,
+    Backend,
+    Gradients,
+    Pinhole,
+    RasterSettings,
+    Rendering,
+    Similarity,
+    Table,
+)
+
+
+def usable_threads() -> int:
+    """Cores this process may use: affinity and the container's CPU quota, not what the machine has."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
+            quota, period = file.read().split()
+        cores = min(cores, max(1, round(int(quota) / int(period))))
+    except (OSError, ValueError):
+        pass
+    return cores
+
+
+def native_backend(threads: int | None = None, instruction_set: str | None = None) -> Backend:
+    """`SPLATMETER_ISA` (or the argument) forces an instruction set, to test each on one machine."""
+    try:
+        from splatmeter import _native
+    except ImportError as problem:
+        raise SplatmeterError(
+            f"The native engine is not built ({problem}). Install splatmeter with: pip install ."
+        ) from None
+    wanted = instruction_set or os.environ.get("SPLATMETER_ISA")
+    if wanted:
+        if wanted not in _native.instruction_sets():
+            known = ", ".join(_native.instruction_sets())
+            raise SplatmeterError(f"Instruction set {wanted!r} cannot run here; this machine has: {known}.")
+        _native.force_instruction_set(wanted)
+    engine = _Engine(_native.Engine(threads or usable_threads()), _native.Table)
+    return Backend(
+        name="native",
+        forward=engine.forward,
+        backward=engine.backward,
+        backward_and_update=engine.backward_and_update,
+        adam=engine.adam,
+        settle=engine.settle,
+        image_loss=engine.image_loss,
+        similarity=engine.similarity,
+        sampling_distance=engine.sampling_distance,
+        neighbour_distance=engine.neighbour_distance,
+        morton_order=engine.morton_order,
+        rearrange=engine.rearrange,
+        timings=engine.timings,
+        description={
+            "device": "cpu",
+            "instruction_set": _native.instruction_set(),
+            "threads": engine.native.threads,
+            "compiler": _native.compiler,
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tape:
+    number: int
+    table: Table
+    handle: object
+    color: F32
+    transmittance: F32
+
+
+class _Engine:
+    def __init__(self, native, table_type) -> None:  # noqa: ANN001 - extension types
+        self.native = native
+        self._table_type = table_type
+        self._images: tuple[F32, F32, F32] | None = None
+
+    def forward(self, table: Table, camera: Pinhole, settings: RasterSettings) -> tuple[Rendering, _Tape]:
+        color = np.empty((3, camera.height, camera.width), np.float32)
+        transmittance = np.empty((camera.height, camera.width), np.float32)
+        handle = self._handle(table)
+        number = self.native.forward(
+            handle,
+            _camera_row(camera),
+            settings.sh_degree,
+            settings.kernel_size,
+            settings.compensate and settings.kernel_size > 0,
+            list(settings.background),
+            settings.max_alpha,
+            settings.absolute_gradients,
+            color,
+            transmittance,
+        )
+        return Rendering(color, transmittance), _Tape(number, table, handle, color, transmittance)
+
+    def backward(self, tape: _Tape, color_gradient: F32, transmittance_gradient: F32 | None = None) -> Gradients:
+        count = tape.table.count
+        result = Gradients(
+            geometry=np.zeros((count, 16), np.float32),
+            harmonics=np.zeros((count, 48), np.float32),
+            mean2d=np.zeros((count, 2), np.float32),
+            mean2d_absolute=np.zeros(count, np.float32),
+            visible=np.zeros(count, np.bool_),
+        )
+        self.native.gradients(
+            tape.number,
+            np.ascontiguousarray(color_gradient, np.float32),
+            None if transmittance_gradient is None else np.ascontiguousarray(transmittance_gradient, np.float32),
+            result.geometry,
+            result.harmonics,
+            result.mean2d,
+            result.mean2d_absolute,
+            result.visible,
+        )
+        return result
+
+    def backward_and_update(self, tape: _Tape, color_gradient: F32, step: AdamStep | None) -> None:
+        if step is None:
+            self.native.update(tape.number, color_gradient, 0, [], 0.0, 0.0, 0.0)
+        else:
+            self.native.update(
+                tape.number, color_gradient, step.number, _rates(step), step.beta1, step.beta2, step.epsilon
+            )
+
+    def adam(self, table: Table, gradients: Gradients, step: AdamStep) -> None:
+        handle = self._table_type(*_arrays(table))
+        self.native.adam(
+            handle,
+            gradients.geometry,
+            gradients.harmonics,
+            step.number,
+            _rates(step),
+            step.beta1,
+            step.beta2,
+            step.epsilon,
+        )
+
+    def settle(self, table: Table) -> None:
+        if table.pending is not None:
+            self.native.settle(self._handle(table))
+
+    def image_loss(self, render: F32, photo: NDArray[np.uint8], ssim_weight: float) -> tuple[Similarity, F32]:
+        gradient = np.empty_like(render)
+        return Similarity(*self.native.loss(render, photo, ssim_weight, gradient)), gradient
+
+    def similarity(self, render: F32, photo: NDArray[np.uint8]) -> Similarity:
+        return Similarity(*self.native.loss(np.ascontiguousarray(render, np.float32), photo, 0.0, None))
+
+    def sampling_distance(self, means: F32, cameras: Sequence[Pinhole]) -> F32:
+        distance = np.full(len(means), np.inf, np.float32)
+        if len(cameras):
+            rows = np.stack([_camera_row(camera) for camera in cameras])  # [C, 18]
+            self.native.sampling_distance(np.ascontiguousarray(means, np.float32), rows, distance)
+        return distance
+
+    def neighbour_distance(self, points: F32) -> F32:
+        out = np.empty(len(points), np.float32)
+        self.native.neighbour_distance(np.ascontiguousarray(points, np.float32), out)
+        return out
+
+    def morton_order(self, means: F32) -> NDArray[np.int64]:
+        order = np.empty(len(means), np.int64)
+        self.native.morton_order(np.ascontiguousarray(means, np.float32), order)
+        return order
+
+    def rearrange(self, table: Table, sources: NDArray[np.int64], fresh: NDArray[np.bool_]) -> Table:
+        """One array at a time, each old one released as soon as it is copied: the peak is one array more."""
+        sources = np.ascontiguousarray(sources, np.int64)
+        fresh = np.ascontiguousarray(fresh, np.bool_)
+        moved: dict[str, F32] = {}
+        for name in ("harmonics_second", "harmonics_first", "geometry_moments", "harmonics", "geometry"):
+            old: F32 = getattr(table, name)
+            is_moment = name not in ("geometry", "harmonics")
+            rows = len(sources) if not is_moment or table.trainable else 0
+            new = np.empty((rows, old.shape[1]), np.float32)
+            if rows:
+                self.native.take_rows(old, sources, fresh if is_moment else None, new)
+            moved[name] = new
+            if name != "geometry":
+                setattr(table, name, new[:0])
+            del old
+        moved["geometry"][:, MEANS.stop + 9 : 15] = 0  # statistics start anew
+        return Table(**moved, pending=table.pending)
+
+    def timings(self) -> dict[str, float]:
+        return self.native.timings()
+
+    def _handle(self, table: Table):  # noqa: ANN202 - extension type
+        handle = self._table_type(*_arrays(table))
+        pending = table.pending
+        if pending is not None:
+            rates = pending.rates
+            handle.set_pending(
+                pending.step,
+                pending.drift,
+                pending.mean_drift,
+                pending.first_decay,
+                pending.second_decay,
+                list(astuple(rates)),
+            )
+        return handle
+
+
+def _arrays(table: Table) -> tuple[F32, F32, F32, F32, F32]:
+    return (
+        table.geometry,
+        table.harmonics,
+        table.geometry_moments,
+        table.harmonics_first,
+        table.harmonics_second,
+    )
+
+
+def _rates(step: AdamStep) -> list[float]:
+    return list(astuple(step.rates))
+
+
+def _camera_row(camera: Pinhole) -> NDArray[np.float64]:
+    tail = (camera.fx, camera.fy, camera.cx, camera.cy, camera.width, camera.height)
+    return np.concatenate([camera.rotation.ravel(), camera.translation.ravel(), np.asarray(tail, np.float64)])

@@ -1,0 +1,274 @@
+// The Python face of the engine: arrays in, arrays out, the interpreter lock released while it works.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <stdexcept>
+
+#include "../engine.hpp"
+
+namespace nb = nanobind;
+using namespace splat;
+
+template <int Dimensions>
+using Floats = nb::ndarray<float, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
+using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Photo = nb::ndarray<const uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Indices = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Flags = nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+namespace {
+
+struct Stopwatch {
+  double& seconds;
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  ~Stopwatch() { seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
+};
+
+void require(bool condition, const char* what) {
+  if (!condition) throw std::invalid_argument(what);
+}
+
+// [rotation 9, translation 3, fx, fy, cx, cy, width, height]
+Camera camera_of(const double* p) {
+  Camera c;
+  for (int k = 0; k < 9; k++) c.rotation[k] = float(p[k]);
+  for (int k = 0; k < 3; k++) {
+    c.translation[k] = float(p[9 + k]);
+    c.position[k] = float(-(p[k] * p[9] + p[3 + k] * p[10] + p[6 + k] * p[11]));
+  }
+  c.fx = float(p[12]), c.fy = float(p[13]), c.cx = float(p[14]), c.cy = float(p[15]);
+  c.width = int(p[16]), c.height = int(p[17]);
+  const double beyond = 0.15;
+  c.slope_low_x = float(-(p[14] + beyond * p[16]) / p[12]), c.slope_high_x = float((p[16] - p[14] + beyond * p[16]) / p[12]);
+  c.slope_low_y = float(-(p[15] + beyond * p[17]) / p[13]), c.slope_high_y = float((p[17] - p[15] + beyond * p[17]) / p[13]);
+  return c;
+}
+
+// rates: [mean, dc, rest, opacity, scale, rotation]
+void spread_rates(const std::vector<double>& rates, double factor, float mean, float* columns, float& dc, float& rest) {
+  require(rates.size() == 6, "six rates are needed: mean, dc, rest, opacity, scale, rotation");
+  for (int j = 0; j < kOptimized; j++)
+    columns[j] = float(factor * (j < kLogScale ? mean : j < kRotation ? rates[4] : j < kOpacityLogit ? rates[5] : rates[3]));
+  dc = float(factor * rates[1]), rest = float(factor * rates[2]);
+}
+
+AdamStep adam_step(int number, const std::vector<double>& rates, double beta1, double beta2, double epsilon) {
+  require(rates.size() == 6 && number >= 1, "an Adam step needs a number from 1 and six rates");
+  AdamStep step;
+  step.number = number;
+  step.beta1 = float(beta1), step.beta2 = float(beta2), step.epsilon = float(epsilon);
+  step.rest1 = float(1 - beta1), step.rest2 = float(1 - beta2);
+  step.second_correction = float(1 / std::sqrt(1 - std::pow(beta2, number)));
+  spread_rates(rates, 1 / (1 - std::pow(beta1, number)), float(rates[0]), step.rates, step.rate_dc, step.rate_rest);
+  return step;
+}
+
+class PyTable {
+ public:
+  PyTable(Floats<2> geometry, Floats<2> harmonics, Floats<2> moments, Floats<2> first, Floats<2> second)
+      : arrays_{geometry, harmonics, moments, first, second} {
+    const size_t count = geometry.shape(0);
+    require(count < size_t(INT32_MAX), "more Gaussians than 32-bit rows can number");
+    require(geometry.shape(1) == kGeometryWidth && harmonics.shape(0) == count && harmonics.shape(1) == kHarmonicsWidth,
+            "geometry must be [N, 16] and harmonics [N, 48]");
+    table.count = int(count);
+    table.geometry = geometry.data(), table.harmonics = harmonics.data();
+    if (moments.shape(0) != count || first.shape(0) != count || second.shape(0) != count) return;
+    require(moments.shape(1) == kGeometryMomentsWidth && first.shape(1) == kHarmonicsWidth && second.shape(1) == kHarmonicsWidth,
+            "moments must be [N, 24], [N, 48] and [N, 48]");
+    table.geometry_moments = moments.data(), table.harmonics_first = first.data(), table.harmonics_second = second.data();
+  }
+  void set_pending(int step, Floats<1> drift, Floats<1> mean_drift, Floats<1> first_decay, Floats<1> second_decay, const std::vector<double>& rates) {
+    require(table.geometry_moments, "a table without moments owes nothing");
+    for (auto* a : {&drift, &mean_drift, &first_decay, &second_decay}) require(a->shape(0) == kPendingAges, "pending tables have 512 ages");
+    pending_[0] = drift, pending_[1] = mean_drift, pending_[2] = first_decay, pending_[3] = second_decay;
+    Pending& p = table.pending;
+    p.step = step, p.drift = drift.data(), p.mean_drift = mean_drift.data();
+    p.first_decay = first_decay.data(), p.second_decay = second_decay.data();
+    spread_rates(rates, 1, 1.f, p.rates, p.rate_dc, p.rate_rest);
+  }
+  Table table;
+
+ private:
+  Floats<2> arrays_[5];  // kept alive
+  Floats<1> pending_[4];
+};
+
+class PyEngine {
+ public:
+  explicit PyEngine(int threads) : engine_(threads) {}
+
+  uint64_t forward(const PyTable& table, Doubles camera, int degree, float kernel_size, bool compensate,
+                   const std::vector<float>& background, float max_alpha, bool absolute, Floats<3> color, Floats<2> transmittance) {
+    require(camera.shape(0) == 18 && background.size() == 3 && degree >= 0 && degree <= 3, "camera, background or degree are malformed");
+    engine_.table = table.table, engine_.camera = camera_of(camera.data());
+    const Camera& c = engine_.camera;
+    require(c.width > 0 && c.height > 0 && c.width <= (1 << 20) && c.height <= (1 << 20), "image size out of range");
+    require(color.shape(0) == 3 && int(color.shape(1)) == c.height && int(color.shape(2)) == c.width &&
+            int(transmittance.shape(0)) == c.height && int(transmittance.shape(1)) == c.width, "output arrays do not fit the camera");
+    engine_.settings = {degree, kernel_size, compensate, {background[0], background[1], background[2]}, max_alpha, absolute};
+    nb::gil_scoped_release unlocked;
+    const Kernels& k = kernels();
+    { Stopwatch w{engine_.seconds[kProject]}; k.project(engine_); }
+    { Stopwatch w{engine_.seconds[kSort]}; k.sort_by_depth(engine_); }
+    { Stopwatch w{engine_.seconds[kBin]}; k.bin(engine_); }
+    { Stopwatch w{engine_.seconds[kBlendForward]}; k.blend_forward(engine_, color.data(), transmittance.data()); }
+    return ++engine_.forward_number;
+  }
+
+  void update(uint64_t number, Floats<3> color_gradient, int step, const std::vector<double>& rates, double beta1, double beta2, double epsilon) {
+    differentiate(number, color_gradient, nullptr);
+    require(engine_.table.geometry_moments || step == 0, "a table without moments cannot be trained");
+    AdamStep adam;
+    if (step) adam = adam_step(step, rates, beta1, beta2, epsilon);
+    nb::gil_scoped_release unlocked;
+    Stopwatch w{engine_.seconds[kUpdate]};
+    kernels().update(engine_, step ? &adam : nullptr);
+  }
+
+  void gradients(uint64_t number, Floats<3> color_gradient, nb::object transmittance_gradient, Floats<2> geometry,
+                 Floats<2> harmonics, Floats<2> mean2d, Floats<1> absolute, Flags visible) {
+    Floats<2> extra;
+    if (!transmittance_gradient.is_none()) extra = nb::cast<Floats<2>>(transmittance_gradient);
+    differentiate(number, color_gradient, transmittance_gradient.is_none() ? nullptr : extra.data());
+    const size_t count = size_t(engine_.table.count);
+    require(geometry.shape(0) == count && geometry.shape(1) == kGeometryWidth && harmonics.shape(0) == count && harmonics.shape(1) == kHarmonicsWidth &&
+            mean2d.shape(0) == count && mean2d.shape(1) == 2 && absolute.shape(0) == count && visible.shape(0) == count, "gradient arrays do not fit the table");
+    nb::gil_scoped_release unlocked;
+    kernels().gradients(engine_, {geometry.data(), harmonics.data(), mean2d.data(), absolute.data(), visible.data()});
+  }
+
+  nb::tuple loss(Floats<3> render, Photo photo, float ssim_weight, nb::object gradient_array) {
+    require(render.shape(0) == 3 && photo.shape(0) == 3 && render.shape(1) == photo.shape(1) && render.shape(2) == photo.shape(2),
+            "render and photo differ in size");
+    float* gradient = nullptr;
+    if (!gradient_array.is_none()) {
+      auto array = nb::cast<Floats<3>>(gradient_array);
+      require(array.size() == render.size(), "gradient and render differ in size");
+      gradient = array.data();
+    }
+    LossValue value;
+    {
+      nb::gil_scoped_release unlocked;
+      Stopwatch w{engine_.seconds[kLoss]};
+      value = kernels().loss(engine_, int(render.shape(2)), int(render.shape(1)), render.data(), photo.data(), ssim_weight, gradient);
+    }
+    return nb::make_tuple(value.l1, value.ssim);
+  }
+
+  void adam(PyTable& table, Floats<2> geometry, Floats<2> harmonics, int number, const std::vector<double>& rates, double beta1, double beta2, double epsilon) {
+    require(table.table.geometry_moments, "a table without moments cannot be trained");
+    require(int(geometry.shape(0)) == table.table.count && int(harmonics.shape(0)) == table.table.count, "gradients do not fit the table");
+    const AdamStep step = adam_step(number, rates, beta1, beta2, epsilon);
+    nb::gil_scoped_release unlocked;
+    kernels().adam(engine_.pool, table.table, geometry.data(), harmonics.data(), step);
+  }
+
+  void settle(PyTable& table) {
+    nb::gil_scoped_release unlocked;
+    kernels().settle(engine_.pool, table.table);
+  }
+
+  void sampling_distance(Floats<2> means, nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> cameras, Floats<1> distance) {
+    require(means.shape(1) == 3 && cameras.shape(1) == 18 && distance.shape(0) == means.shape(0), "means must be [N, 3] and cameras [C, 18]");
+    std::vector<Camera> list;
+    for (size_t i = 0; i < cameras.shape(0); i++) list.push_back(camera_of(cameras.data() + 18 * i));
+    nb::gil_scoped_release unlocked;
+    kernels().sampling_distance(engine_.pool, int(means.shape(0)), means.data(), int(list.size()), list.data(), distance.data());
+  }
+
+  void neighbour_distance(Floats<2> points, Floats<1> out) {
+    require(points.shape(1) == 3 && out.shape(0) == points.shape(0), "points must be [N, 3]");
+    nb::gil_scoped_release unlocked;
+    splat::neighbour_distance(engine_.pool, int(points.shape(0)), points.data(), out.data());
+  }
+
+  void morton_order(Floats<2> means, Indices order) {
+    require(means.shape(1) == 3 && order.shape(0) == means.shape(0), "means must be [N, 3]");
+    nb::gil_scoped_release unlocked;
+    splat::morton_order(engine_.pool, int(means.shape(0)), means.data(), 3, order.data());
+  }
+
+  void take_rows(Floats<2> from, Indices source, nb::object zeroed, Floats<2> to) {
+    require(to.shape(0) == source.shape(0) && to.shape(1) == from.shape(1), "target array does not fit");
+    const int64_t rows = int64_t(from.shape(0));
+    const int64_t* index = source.data();
+    for (size_t i = 0; i < source.shape(0); i++) require(index[i] >= 0 && index[i] < rows, "source row out of range");
+    const bool* flags = nullptr;
+    Flags array;
+    if (!zeroed.is_none()) {
+      array = nb::cast<Flags>(zeroed);
+      require(array.shape(0) == source.shape(0), "one flag a row is needed");
+      flags = array.data();
+    }
+    nb::gil_scoped_release unlocked;
+    splat::take_rows(engine_.pool, int(to.shape(0)), int(to.shape(1)), from.data(), index, flags, to.data());
+  }
+
+  nb::dict timings() {
+    nb::dict result;
+    for (int k = 0; k < kPasses; k++) result[kPassNames[k]] = engine_.seconds[k], engine_.seconds[k] = 0;
+    return result;
+  }
+
+  int visible_count() const { return engine_.visible_count; }
+  uint32_t pair_count() const { return engine_.pair_count; }
+  size_t workspace_bytes() const { return engine_.workspace_bytes(); }
+  int threads() const { return engine_.pool.size(); }
+
+ private:
+  void differentiate(uint64_t number, Floats<3>& color_gradient, const float* transmittance_gradient) {
+    require(number == engine_.forward_number, "the tape is stale: backward must follow its own forward");
+    require(color_gradient.shape(0) == 3 && int(color_gradient.shape(1)) == engine_.camera.height && int(color_gradient.shape(2)) == engine_.camera.width,
+            "the gradient does not fit the image");
+    nb::gil_scoped_release unlocked;
+    Stopwatch w{engine_.seconds[kBlendBackward]};
+    kernels().blend_backward(engine_, color_gradient.data(), transmittance_gradient);
+  }
+  Engine engine_;
+};
+
+std::vector<std::string> instruction_sets() {
+  const Kernels* list[4];
+  std::vector<std::string> names;
+  for (int i = 0, n = available_kernels(list); i < n; i++) names.push_back(list[i]->name);
+  return names;
+}
+
+}  // namespace
+
+void bind_demo(nb::module_& module);
+
+NB_MODULE(_native, m) {
+  nb::class_<PyTable>(m, "Table")
+      .def(nb::init<Floats<2>, Floats<2>, Floats<2>, Floats<2>, Floats<2>>())
+      .def("set_pending", &PyTable::set_pending);
+  nb::class_<PyEngine>(m, "Engine")
+      .def(nb::init<int>())
+      .def("forward", &PyEngine::forward)
+      .def("update", &PyEngine::update)
+      .def("gradients", &PyEngine::gradients, nb::arg("number"), nb::arg("color_gradient"), nb::arg("transmittance_gradient").none(),
+           nb::arg("geometry"), nb::arg("harmonics"), nb::arg("mean2d"), nb::arg("absolute"), nb::arg("visible"))
+      .def("loss", &PyEngine::loss, nb::arg("render"), nb::arg("photo"), nb::arg("ssim_weight"), nb::arg("gradient").none())
+      .def("adam", &PyEngine::adam)
+      .def("settle", &PyEngine::settle)
+      .def("sampling_distance", &PyEngine::sampling_distance)
+      .def("neighbour_distance", &PyEngine::neighbour_distance)
+      .def("morton_order", &PyEngine::morton_order)
+      .def("take_rows", &PyEngine::take_rows, nb::arg("rows"), nb::arg("source"), nb::arg("zeroed").none(), nb::arg("to"))
+      .def("timings", &PyEngine::timings)
+      .def_prop_ro("visible_count", &PyEngine::visible_count)
+      .def_prop_ro("pair_count", &PyEngine::pair_count)
+      .def_prop_ro("workspace_bytes", &PyEngine::workspace_bytes)
+      .def_prop_ro("threads", &PyEngine::threads);
+  m.def("instruction_sets", &instruction_sets, "those this machine can run, best first");
+  m.def("instruction_set", [] { return std::string(kernels().name); });
+  m.def("force_instruction_set", [](const std::string& name) { require(force_kernels(name.c_str()), "this machine cannot run that instruction set"); });
+  m.attr("compiler") = SPLAT_COMPILER;
+  bind_demo(m);
+}

@@ -1,0 +1,145 @@
+// What the passes share: the table of Gaussians as pointers, the camera, and the workspace of one engine.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "buffer.hpp"
+#include "layout.hpp"
+#include "threads.hpp"
+
+namespace splat {
+
+struct Camera {
+  float rotation[9], translation[3], position[3];  // world to camera; position in the world
+  float fx, fy, cx, cy;                            // pixels; the first pixel's centre is at 0.5
+  int width, height;
+  // The slopes x/z and y/z at which the Jacobian is frozen: 15 % of the image beyond its borders.
+  float slope_low_x, slope_high_x, slope_low_y, slope_high_y;
+};
+
+struct Settings {
+  int sh_degree = 3;
+  float kernel_size = 0.1f;
+  bool compensate = true;
+  float background[3] = {0, 0, 0};
+  float max_alpha = 0.99f;
+  bool absolute_gradients = false;
+};
+
+// Steps of Adam without gradient that rows not seen for a while still owe; see Pending in ops.py.
+struct Pending {
+  int step = 0;
+  const float* drift = nullptr;         // [kPendingAges], null: nothing is ever owed
+  const float* mean_drift = nullptr;
+  const float* first_decay = nullptr;
+  const float* second_decay = nullptr;
+  float rates[kOptimized] = {};         // per geometry column; 1 for means, whose rate is in mean_drift
+  float rate_dc = 0, rate_rest = 0;
+};
+
+struct Table {
+  int count = 0;
+  float *geometry = nullptr, *harmonics = nullptr;
+  float *geometry_moments = nullptr, *harmonics_first = nullptr, *harmonics_second = nullptr;  // null: none
+  Pending pending;
+};
+
+struct AdamStep {
+  int number = 0;
+  float rates[kOptimized] = {}, rate_dc = 0, rate_rest = 0;
+  float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-15f;
+  float rest1 = 0.1f, rest2 = 0.001f;  // 1 - beta, rounded once; the rates contain 1 / (1 - beta1^number)
+  float second_correction = 1;  // 1 / sqrt(1 - beta2^number)
+};
+
+struct GradientArrays {  // the unfused backward's output
+  float *geometry, *harmonics, *mean2d, *mean2d_absolute;
+  bool* visible;
+};
+
+// One visible Gaussian as the blending passes see it: one cache line. The ellipse is factored into its profile over
+// columns and the profile down one column, whose ridge lies at dy = tilt dx:
+//     alpha(dx, dy) = 2^(log2_opacity - across dx^2 - down e^2),   e = dy - tilt dx.
+// Unlike the usual quadratic form nothing cancels here, however thin the ellipse.
+struct alignas(64) Splat {
+  float x, y, across, tilt, down, log2_opacity, reach;  // reach = log2(255 opacity): where alpha falls to 1/255
+  float red, green, blue, half_width, half_height;
+  uint32_t clamped_channels;
+  float unused[3];
+};
+static_assert(sizeof(Splat) == 64);
+
+struct TileBox {  // tiles touched by the bounding box, and where the Gaussian's (tile, Gaussian) pairs begin
+  uint16_t column0, column1, row0, row1;
+  uint32_t first_pair, pairs;
+};
+
+constexpr int kPairWidth = 12;  // floats of gradient per pair: 3 colour, 6 moments of q in (dx, e), absolute, 2 unused
+
+enum Pass { kProject, kSort, kBin, kBlendForward, kLoss, kBlendBackward, kUpdate, kPasses };
+inline constexpr const char* kPassNames[kPasses] = {"project", "sort", "bin", "blend forward", "loss", "blend backward", "update"};
+
+struct Engine {
+  explicit Engine(int threads) : pool(threads) {}
+  ThreadPool pool;
+  Table table;
+  Camera camera;
+  Settings settings;
+  uint64_t forward_number = 0;
+
+  // projection
+  Buffer<Splat> splats;            // [count], at the Gaussian's own row
+  Buffer<TileBox> boxes;           // [count]
+  Buffer<uint32_t> visible;        // rows, ascending
+  Buffer<uint32_t> depth_keys[2];  // the bits of a positive float order like the float
+  Buffer<uint32_t> depth_rows[2];
+  Buffer<int> chunk_counts;
+  int visible_count = 0;
+
+  // binning
+  int tile_columns = 0, tile_rows = 0;
+  Buffer<uint32_t> histograms, tile_counts, tile_begin;
+  Buffer<uint32_t> pair_rows, pair_slots;  // by tile, front to back: the Gaussian, and where its gradient goes
+  uint32_t pair_count = 0;
+
+  // blending
+  Buffer<uint32_t> tile_end;       // first list position that no live pixel needed
+  Buffer<float> pair_gradients;    // [pairs, kPairWidth]
+  const float *color = nullptr, *transmittance = nullptr;
+
+  // loss
+  Buffer<float> target, window_maps, window_rows;
+  Buffer<double> partial_sums;
+
+  double seconds[kPasses] = {};
+  size_t workspace_bytes() const;
+};
+
+struct LossValue { double l1, ssim; };
+
+// The passes of one instruction set.
+struct Kernels {
+  const char* name;
+  void (*project)(Engine&);
+  void (*sort_by_depth)(Engine&);
+  void (*bin)(Engine&);
+  void (*blend_forward)(Engine&, float* color, float* transmittance);
+  void (*blend_backward)(Engine&, const float* color_gradient, const float* transmittance_gradient);
+  void (*update)(Engine&, const AdamStep*);
+  void (*gradients)(Engine&, const GradientArrays&);
+  void (*adam)(ThreadPool&, Table&, const float* geometry, const float* harmonics, const AdamStep&);
+  void (*settle)(ThreadPool&, Table&);
+  LossValue (*loss)(Engine&, int width, int height, const float* image, const uint8_t* photo, float ssim_weight, float* gradient);
+  void (*sampling_distance)(ThreadPool&, int count, const float* means, int cameras, const Camera*, float* distance);
+};
+
+const Kernels& kernels();                          // the best this machine can run, or the forced one
+bool force_kernels(const char* name);              // false: unknown, or this machine cannot run it
+int available_kernels(const Kernels* list[4]);
+
+// Passes that gain nothing from wide vectors.
+void neighbour_distance(ThreadPool&, int count, const float* points, float* mean_squared);
+void morton_order(ThreadPool&, int count, const float* means, int stride, int64_t* order);
+void take_rows(ThreadPool&, int rows, int width, const float* from, const int64_t* source, const bool* zeroed, float* to);
+
+}  // namespace splat

@@ -1,0 +1,64 @@
+// Dense Adam over every row, and settling: both touch the whole table. The twins of the lazy update.
+#include "../geometry.hpp"
+#include "../harmonics.hpp"
+
+namespace splat::SPLAT_LEVEL {
+namespace {
+
+constexpr int kRowsPerTask = 2048;
+
+template <class Body>
+void each_row_of(ThreadPool& pool, int count, Body&& body) {
+  pool.each((count + kRowsPerTask - 1) / kRowsPerTask, [&](int task, int) {
+    const int end = (task + 1) * kRowsPerTask < count ? (task + 1) * kRowsPerTask : count;
+    for (int row = task * kRowsPerTask; row < end; row++) body(size_t(row));
+  });
+}
+
+INLINE void adam_one(const AdamStep& step, float rate, float gradient, float& parameter, float& first, float& second) {
+  first = step.beta1 * first + step.rest1 * gradient;
+  second = step.beta2 * second + step.rest2 * gradient * gradient;
+  parameter -= rate * first / (__builtin_sqrtf(second) * step.second_correction + step.epsilon);
+}
+
+}  // namespace
+
+void adam(ThreadPool& pool, Table& table, const float* geometry, const float* harmonics, const AdamStep& step) {
+  each_row_of(pool, table.count, [&](size_t row) {
+    float *p = table.geometry + row * kGeometryWidth, *m = table.geometry_moments + row * kGeometryMomentsWidth;
+    for (int j = 0; j < kOptimized; j++) adam_one(step, step.rates[j], geometry[row * kGeometryWidth + j], p[j], m[j], m[kSecondGeometry + j]);
+    p[kLastUpdate] = float(step.number);
+    for (int k = 0; k < kHarmonicsWidth; k++) {
+      const size_t at = row * kHarmonicsWidth + k;
+      adam_one(step, k < 3 ? step.rate_dc : step.rate_rest, harmonics[at], table.harmonics[at], table.harmonics_first[at], table.harmonics_second[at]);
+    }
+  });
+}
+
+void settle(ThreadPool& pool, Table& table) {
+  const Pending& pending = table.pending;
+  if (!pending.drift) return;
+  constexpr int chunks = kHarmonicsWidth / 8;
+  each_row_of(pool, table.count, [&](size_t row) {
+    float *p = table.geometry + row * kGeometryWidth, *m = table.geometry_moments + row * kGeometryMomentsWidth;
+    const int age = age_of(pending, p[kLastUpdate]);
+    if (age == 0) return;
+    const float decay1 = pending.first_decay[tabled(age)], decay2 = second_decay_of(pending, age);
+    for (int j = 0; j < kOptimized; j++) {
+      float drift = (j < 3 ? pending.mean_drift : pending.drift)[tabled(age)];
+      p[j] -= m[j] / (__builtin_sqrtf(m[kSecondGeometry + j]) + kTiny) * (pending.rates[j] * drift);
+      m[j] *= decay1, m[kSecondGeometry + j] *= decay2;
+    }
+    p[kLastUpdate] = float(pending.step);
+    f8 h[chunks];
+    current_harmonics(table, uint32_t(row), age, chunks, h);
+    for (int k = 0; k < chunks; k++) {
+      const size_t at = row * kHarmonicsWidth + 8 * k;
+      store(table.harmonics + at, h[k]);
+      store(table.harmonics_first + at, load(table.harmonics_first + at) * decay1);
+      store(table.harmonics_second + at, load(table.harmonics_second + at) * decay2);
+    }
+  });
+}
+
+}  // namespace splat::SPLAT_LEVEL

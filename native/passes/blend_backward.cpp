@@ -1,0 +1,118 @@
+// Pass 6: front to back again, so that the forward's own code reproduces the transmittance.
+// With g = dL/dcolor, everything behind a Gaussian contributes R = sum of w c.g behind it + T_final background.g;
+// R starts as the pixel's finished colour times g and loses w c.g at each Gaussian. Then
+// q = dL/d(ln alpha) = w c.g - R alpha / (1 - alpha); sums of q with powers of (dx, e) are all a Gaussian needs.
+#include "../blend.hpp"
+
+namespace splat::SPLAT_LEVEL {
+namespace {
+
+enum Plane { kT, kBehind, kRed, kGreen, kBlue, kPlanes };
+struct alignas(64) State { float at[kStrips][kTile][kPlanes][kStrip]; };
+
+struct Inputs { const float *color_gradient, *transmittance_gradient; };
+
+INLINE void open_tile(const Engine& engine, const Inputs& in, int x0, int y0, State& state) {
+  const int width = engine.camera.width, height = engine.camera.height;
+  const size_t plane = size_t(width) * height;
+  for (int s = 0; s < kStrips; s++)
+    for (int r = 0; r < kTile; r++) {
+      int n = y0 + r < height ? width - x0 - 8 * s : 0;
+      n = n < 0 ? 0 : n > 8 ? 8 : n;
+      size_t at = size_t(y0 + r) * width + x0 + 8 * s;
+      f8 behind = all(0.f);
+      for (int c = 0; c < 3; c++) {
+        f8 g = n ? load_first(in.color_gradient + c * plane + at, n) : all(0.f);
+        if (n) behind += g * load_first(engine.color + c * plane + at, n);
+        store(state.at[s][r][kRed + c], g);
+      }
+      if (n && in.transmittance_gradient)
+        behind += load_first(in.transmittance_gradient + at, n) * load_first(engine.transmittance + at, n);
+      store(state.at[s][r][kBehind], behind);
+      store(state.at[s][r][kT], choose(lane_mask(n), all(1.f), all(-1.f)));
+    }
+}
+
+struct Sums { f8 red, green, blue, q, qx, qe, qxx, qxe, qee, absolute; };
+
+// The gradient of one (tile, Gaussian) pair, over its items.
+template <bool Absolute>
+INLINE void gather(const Engine& engine, State& state, const Batch& batch, int k, Sums& sum) {
+  const f8 cap = all(engine.settings.max_alpha);
+  const f8 red = all(batch.red[k]), green = all(batch.green[k]), blue = all(batch.blue[k]);
+  // d(ln alpha)/d(centre), in units of half the image: the gof criterion adds its absolute values pixel by pixel
+  const float half_x = 0.5f * engine.camera.width, half_y = 0.5f * engine.camera.height;
+  const float per_dx = 2 / kLog2E * batch.across[k], per_e = 2 / kLog2E * batch.down[k];
+  for (int j = batch.first_item[k]; j < batch.first_item[k + 1]; j++) {
+    auto* rows = state.at[batch.items[j].strip];
+    const Columns columns = columns_of(batch, batch.items[j]);
+    const f8 dx = columns.dx;
+    f8 q0 = all(0.f), q1 = all(0.f);
+    each_row(batch, j, columns, [&](int y, f8 value, i8 reaches, f8 e) __attribute__((always_inline)) {
+      float(*pixel)[kStrip] = rows[y];
+      f8 T = load(pixel[kT]), alpha = keep_where(reaches, minimum(value, cap)), weight = alpha * T;
+      f8 left = T - weight;
+      i8 live = left > kMinTransmittance;
+      weight = keep_where(live, weight);
+      store(pixel[kT], choose(live, left, (f8)((i8)T | (i8)all(-0.f))));
+      f8 gr = load(pixel[kRed]), gg = load(pixel[kGreen]), gb = load(pixel[kBlue]);
+      f8 own = weight * (red * gr + green * gg + blue * gb), behind = load(pixel[kBehind]) - own;
+      store(pixel[kBehind], behind);
+      sum.red += weight * gr, sum.green += weight * gg, sum.blue += weight * gb;
+      f8 q = keep_where(live & (value <= cap), own - behind * (alpha / (1.f - alpha)));  // the cap has no slope
+      f8 qe = q * e;
+      q0 += q, q1 += qe, sum.qee += qe * e;
+      if (Absolute) {
+        f8 by_y = per_e * e, by_x = per_dx * dx - batch.tilt[k] * by_y;
+        sum.absolute += absolute(q * by_x) * half_x + absolute(q * by_y) * half_y;
+      }
+    });
+    f8 qx = q0 * dx;
+    sum.q += q0, sum.qx += qx, sum.qe += q1, sum.qxx += qx * dx, sum.qxe += q1 * dx;
+  }
+}
+
+INLINE void store_pair(float* out, Sums& s) {
+  f8 eight[8] = {s.red, s.green, s.blue, s.q, s.qx, s.qe, s.qxx, s.qxe};
+  store(out, sums_of(eight));
+  out[8] = sum_of(s.qee), out[9] = sum_of(s.absolute);
+}
+
+template <bool Absolute>
+void blend_tile(Engine& engine, const Inputs& in, int tile) {
+  State state;
+  Batch batch;
+  LiveRows live;
+  const Splat* splats = engine.splats.data();
+  const uint32_t *rows = engine.pair_rows.data(), *slots = engine.pair_slots.data();
+  float* gradients = engine.pair_gradients.data();
+  const int x0 = tile % engine.tile_columns * kTile, y0 = tile / engine.tile_columns * kTile;
+  const uint32_t end = engine.tile_end.data()[tile], list_end = engine.tile_begin.data()[tile + 1];
+  uint32_t i = engine.tile_begin.data()[tile];
+  open_tile(engine, in, x0, y0, state);
+  for (int n; i < end && find_live_rows<kPlanes>(state.at, live); i += n) {
+    n = int(end - i < kBatch ? end - i : kBatch);
+    prefetch_batch(splats, rows + i + n, int(end - i - n < kBatch ? end - i - n : kBatch));
+    int items = prepare(splats, rows + i, n, x0 + 0.5f, y0 + 0.5f, live, batch);
+    start_items(batch, items);
+    for (int k = 0; k < n; k++) {
+      Sums sums = {};
+      gather<Absolute>(engine, state, batch, k, sums);
+      store_pair(gradients + size_t(slots[i + k]) * kPairWidth, sums);
+    }
+  }
+  for (; i < list_end; i++) memset(gradients + size_t(slots[i]) * kPairWidth, 0, kPairWidth * sizeof(float));
+}
+
+}  // namespace
+
+void blend_backward(Engine& engine, const float* color_gradient, const float* transmittance_gradient) {
+  engine.pair_gradients.at_least(size_t(engine.pair_count) * kPairWidth);
+  const Inputs in{color_gradient, transmittance_gradient};
+  const bool absolute_too = engine.settings.absolute_gradients;
+  engine.pool.each(engine.tile_columns * engine.tile_rows, [&](int tile, int) {
+    absolute_too ? blend_tile<true>(engine, in, tile) : blend_tile<false>(engine, in, tile);
+  });
+}
+
+}  // namespace splat::SPLAT_LEVEL

@@ -1,0 +1,83 @@
+// Pass 4: tiles of 32x32 pixels, front to back, the whole state of a tile in the first-level cache.
+#include "../blend.hpp"
+
+namespace splat::SPLAT_LEVEL {
+namespace {
+
+enum Plane { kT, kRed, kGreen, kBlue, kPlanes };
+struct alignas(64) State { float at[kStrips][kTile][kPlanes][kStrip]; };
+
+INLINE void open_tile(State& state, int columns, int rows) {  // pixels outside the image are born dead
+  for (int s = 0; s < kStrips; s++)
+    for (int r = 0; r < kTile; r++) {
+      f8 inside = lane_numbers() + 8.f * s;
+      store(state.at[s][r][kT], choose((inside < float(columns)) & (i8{} + (r < rows ? -1 : 0)), all(1.f), all(-1.f)));
+      for (int p = kRed; p < kPlanes; p++) store(state.at[s][r][p], all(0.f));
+    }
+}
+
+INLINE void blend_items(State& state, const Batch& batch, int items, float max_alpha) {
+  const f8 cap = all(max_alpha);
+  for (int j = 0; j < items; j++) {
+    const int k = batch.items[j].member;
+    const f8 red = all(batch.red[k]), green = all(batch.green[k]), blue = all(batch.blue[k]);
+    auto* rows = state.at[batch.items[j].strip];
+    each_row(batch, j, columns_of(batch, batch.items[j]), [&](int y, f8 value, i8 reaches, f8) __attribute__((always_inline)) {
+      float(*pixel)[kStrip] = rows[y];
+      f8 T = load(pixel[kT]), weight = keep_where(reaches, minimum(value, cap)) * T;
+      f8 left = T - weight;
+      i8 live = left > kMinTransmittance;
+      weight = keep_where(live, weight);
+      store(pixel[kT], choose(live, left, (f8)((i8)T | (i8)all(-0.f))));  // a dead pixel keeps its last T
+      store(pixel[kRed], load(pixel[kRed]) + weight * red);
+      store(pixel[kGreen], load(pixel[kGreen]) + weight * green);
+      store(pixel[kBlue], load(pixel[kBlue]) + weight * blue);
+    });
+  }
+}
+
+INLINE void close_tile(const Engine& engine, const State& state, int x0, int y0, float* color, float* transmittance) {
+  const int width = engine.camera.width, height = engine.camera.height;
+  const size_t plane = size_t(width) * height;
+  for (int r = 0; r < kTile && y0 + r < height; r++)
+    for (int s = 0; s < kStrips && x0 + 8 * s < width; s++) {
+      int n = width - x0 - 8 * s < 8 ? width - x0 - 8 * s : 8;
+      size_t at = size_t(y0 + r) * width + x0 + 8 * s;
+      f8 T = absolute(load(state.at[s][r][kT]));
+      store_first(transmittance + at, T, n);
+      for (int c = 0; c < 3; c++)
+        store_first(color + c * plane + at, load(state.at[s][r][kRed + c]) + T * engine.settings.background[c], n);
+    }
+}
+
+void blend_tile(Engine& engine, int tile, float* color, float* transmittance) {
+  State state;
+  Batch batch;
+  LiveRows live;
+  const Splat* splats = engine.splats.data();
+  const uint32_t* rows = engine.pair_rows.data();
+  const int x0 = tile % engine.tile_columns * kTile, y0 = tile / engine.tile_columns * kTile;
+  const uint32_t end = engine.tile_begin.data()[tile + 1];
+  uint32_t i = engine.tile_begin.data()[tile];
+  open_tile(state, engine.camera.width - x0, engine.camera.height - y0);
+  for (int n; i < end && find_live_rows<kPlanes>(state.at, live); i += n) {
+    n = int(end - i < kBatch ? end - i : kBatch);
+    prefetch_batch(splats, rows + i + n, int(end - i - n < kBatch ? end - i - n : kBatch));
+    int items = prepare(splats, rows + i, n, x0 + 0.5f, y0 + 0.5f, live, batch);
+    start_items(batch, items);
+    blend_items(state, batch, items, engine.settings.max_alpha);
+  }
+  engine.tile_end.data()[tile] = i;
+  close_tile(engine, state, x0, y0, color, transmittance);
+}
+
+}  // namespace
+
+void blend_forward(Engine& engine, float* color, float* transmittance) {
+  const int tiles = engine.tile_columns * engine.tile_rows;
+  engine.tile_end.at_least(tiles);
+  engine.pool.each(tiles, [&](int tile, int) { blend_tile(engine, tile, color, transmittance); });
+  engine.color = color, engine.transmittance = transmittance;
+}
+
+}  // namespace splat::SPLAT_LEVEL

@@ -1,0 +1,191 @@
+// Pass 7: projection backward and Adam for each visible Gaussian in one go; its gradient never reaches memory.
+// Rows that are not visible are left alone: what dense Adam would do to them has a closed form (geometry.hpp),
+// applied when they are read next.
+#include "../projection_gradient.hpp"
+
+namespace splat::SPLAT_LEVEL {
+namespace {
+
+constexpr int kGroup = 64;  // vectors of eight rows a task
+
+struct Eight {  // eight visible rows; the last group repeats its last row in the idle lanes
+  uint32_t rows[8];
+  int count;
+};
+
+INLINE Eight rows_at(const Engine& engine, int begin) {
+  Eight e;
+  e.count = engine.visible_count - begin < 8 ? engine.visible_count - begin : 8;
+  for (int l = 0; l < 8; l++) e.rows[l] = engine.visible.data()[begin + (l < e.count ? l : e.count - 1)];
+  return e;
+}
+
+INLINE void prefetch_ahead(const Engine& engine, int at) {
+  if (at + 8 > engine.visible_count) return;
+  for (int l = 0; l < 8; l++) {
+    const size_t row = engine.visible.data()[at + l];
+    const Table& t = engine.table;
+    __builtin_prefetch(t.geometry + row * kGeometryWidth, 1);
+    __builtin_prefetch(&engine.splats.data()[row].clamped_channels);
+    __builtin_prefetch(engine.pair_gradients.data() + size_t(engine.boxes.data()[row].first_pair) * kPairWidth);
+    for (int k = 0; k < 3; k++) __builtin_prefetch(t.harmonics + row * kHarmonicsWidth + 16 * k, 1);
+  }
+}
+
+// Adds a Gaussian's pairs in their fixed order (tiles row by row): the same bits for any number of threads.
+INLINE PairSums pair_sums(const Engine& engine, const Eight& e, f8* clamped) {
+  f8 eight[8], sum8 = all(0.f), sum9 = all(0.f);
+  for (int l = 0; l < 8; l++) {
+    const TileBox& box = engine.boxes.data()[e.rows[l]];
+    const float* pair = engine.pair_gradients.data() + size_t(box.first_pair) * kPairWidth;
+    f8 total = all(0.f);
+    float last0 = 0, last1 = 0;
+    for (uint32_t k = 0; k < box.pairs; k++, pair += kPairWidth) total += load(pair), last0 += pair[8], last1 += pair[9];
+    eight[l] = total, sum8[l] = last0, sum9[l] = last1;
+    uint32_t bits = engine.splats.data()[e.rows[l]].clamped_channels;
+    for (int c = 0; c < 3; c++) clamped[c][l] = bits >> c & 1 ? 0.f : 1.f;
+  }
+  transpose(eight);
+  return {eight[0], eight[1], eight[2], eight[3], eight[4], eight[5], eight[6], eight[7], sum8, sum9};
+}
+
+struct Loaded {
+  f8 column[kGeometryWidth], moment[kGeometryMomentsWidth], first_decay, second_decay;
+  f8 harmonics[kHarmonicsWidth];  // columns
+  int ages[8];
+  bool behind;
+};
+
+INLINE void load_rows(const Engine& engine, const Eight& e, Loaded& in) {
+  const Table& table = engine.table;
+  const int chunks = chunks_of(engine.settings.sh_degree);
+  load_geometry(table.geometry, e.rows, in.column);
+  for (int l = 0; l < 8; l++) in.ages[l] = table.pending.drift ? age_of(table.pending, in.column[kLastUpdate][l]) : 0;
+  in.first_decay = in.second_decay = all(1.f);
+  in.behind = catch_up_geometry(table, e.rows, in.column, in.moment, &in.first_decay, &in.second_decay);
+  for (int l = 0; l < 8; l++) {
+    f8 row[6];
+    current_harmonics(table, e.rows[l], in.ages[l], chunks, row);
+    for (int k = 0; k < chunks; k++) in.harmonics[8 * k + l] = row[k];
+  }
+  for (int k = 0; k < chunks; k++) transpose(in.harmonics + 8 * k);
+}
+
+INLINE void add_statistics(const Engine& engine, const Gradient& g, const PairSums& sums, f8* column) {
+  f8 x = g.mean2d[0] * (0.5f * engine.camera.width), y = g.mean2d[1] * (0.5f * engine.camera.height);
+  column[kGradientSum] += square_root(x * x + y * y);
+  column[kAbsoluteSum] += sums.absolute;
+  column[kVisits] += 1.f;
+}
+
+struct AdamConstants { float beta1, beta2, rest1, rest2, correction, epsilon; };
+INLINE f8 adam_direction(const AdamConstants& c, f8 gradient, f8& first, f8& second) {
+  first = c.beta1 * first + c.rest1 * gradient;
+  second = c.beta2 * second + c.rest2 * gradient * gradient;
+  return first / (square_root(second) * c.correction + c.epsilon);
+}
+INLINE AdamConstants constants_of(const AdamStep& s) {
+  return {s.beta1, s.beta2, s.rest1, s.rest2, s.second_correction, s.epsilon};
+}
+
+INLINE void adam_geometry(const Table& table, const Eight& e, const AdamStep& step, const Gradient& g, Loaded& in) {
+  const AdamConstants constants = constants_of(step);
+  if (!in.behind) load_moments(table.geometry_moments, e.rows, in.moment);
+  for (int j = 0; j < kOptimized; j++) {
+    f8 first = in.moment[j] * in.first_decay, second = in.moment[kSecondGeometry + j] * in.second_decay;
+    in.column[j] -= step.rates[j] * adam_direction(constants, g.column[j], first, second);
+    in.moment[j] = first, in.moment[kSecondGeometry + j] = second;
+  }
+  in.column[kLastUpdate] = all(float(step.number));
+  for (int k = 0; k < 3; k++) transpose(in.moment + 8 * k);
+  for (int l = 0; l < e.count; l++)
+    for (int k = 0; k < 3; k++) store(table.geometry_moments + size_t(e.rows[l]) * kGeometryMomentsWidth + 8 * k, in.moment[8 * k + l]);
+}
+
+INLINE void adam_harmonics(const Engine& engine, const Eight& e, const AdamStep& step, const Gradient& g, Loaded& in) {
+  const Table& table = engine.table;
+  const AdamConstants constants = constants_of(step);
+  const int degree = engine.settings.sh_degree, chunks = chunks_of(degree), active = 3 * coefficients_of(degree);
+  f8 gradient[kHarmonicsWidth];
+  for (int k = 0; k < 8 * chunks; k++) gradient[k] = k < active ? g.basis[k / 3] * g.color[k % 3] : all(0.f);
+  for (int k = 0; k < chunks; k++) transpose(gradient + 8 * k), transpose(in.harmonics + 8 * k);
+  const float dc = step.rate_dc, rest = step.rate_rest;
+  for (int l = 0; l < e.count; l++) {
+    const size_t at = size_t(e.rows[l]) * kHarmonicsWidth;
+    const float decay1 = in.first_decay[l], decay2 = in.second_decay[l];
+    for (int k = 0; k < chunks; k++) {
+      float *p = table.harmonics + at + 8 * k, *m = table.harmonics_first + at + 8 * k, *v = table.harmonics_second + at + 8 * k;
+      f8 first = load(m) * decay1, second = load(v) * decay2, rate = k ? all(rest) : f8{dc, dc, dc, rest, rest, rest, rest, rest};
+      f8 direction = adam_direction(constants, gradient[8 * k + l], first, second);
+      store(m, first), store(v, second), store(p, in.harmonics[8 * k + l] - rate * direction);
+    }
+  }
+}
+
+// Without a step only the statistics are written: rows stay as far behind as they were.
+INLINE void store_geometry(const Table& table, const Eight& e, bool whole, f8* column) {
+  transpose(column), transpose(column + 8);
+  for (int l = 0; l < e.count; l++) {
+    float* row = table.geometry + size_t(e.rows[l]) * kGeometryWidth;
+    if (whole) store(row, column[l]), store(row + 8, column[8 + l]);
+    else memcpy(row + kGradientSum, (const float*)&column[8 + l] + (kGradientSum - 8), 3 * sizeof(float));
+  }
+}
+
+INLINE void differentiate(const Engine& engine, const Eight& e, Loaded& in, PairSums& sums, Gradient& g) {
+  f8 unclamped[3];
+  sums = pair_sums(engine, e, unclamped);
+  load_rows(engine, e, in);
+  g.color[0] = sums.red * unclamped[0], g.color[1] = sums.green * unclamped[1], g.color[2] = sums.blue * unclamped[2];
+  projection_gradient(engine, in.column, sums, in.harmonics, g);
+}
+
+template <class Body>
+void each_eight(Engine& engine, Body&& body) {
+  const int per_task = 8 * kGroup;
+  engine.pool.each((engine.visible_count + per_task - 1) / per_task, [&](int task, int) {
+    const int begin = task * per_task, end = begin + per_task < engine.visible_count ? begin + per_task : engine.visible_count;
+    for (int i = begin; i < end; i += 8) {
+      prefetch_ahead(engine, i + 16);
+      body(rows_at(engine, i));
+    }
+  });
+}
+
+}  // namespace
+
+void update(Engine& engine, const AdamStep* step) {
+  each_eight(engine, [&](const Eight& e) {
+    Loaded in;
+    PairSums sums;
+    Gradient g;
+    differentiate(engine, e, in, sums, g);
+    add_statistics(engine, g, sums, in.column);
+    if (step) {
+      adam_harmonics(engine, e, *step, g, in);
+      adam_geometry(engine.table, e, *step, g, in);
+    }
+    store_geometry(engine.table, e, step != nullptr, in.column);
+  });
+}
+
+void gradients(Engine& engine, const GradientArrays& out) {
+  each_eight(engine, [&](const Eight& e) {
+    Loaded in;
+    PairSums sums;
+    Gradient g;
+    differentiate(engine, e, in, sums, g);
+    const float half_x = 0.5f * engine.camera.width, half_y = 0.5f * engine.camera.height;
+    const int active = 3 * coefficients_of(engine.settings.sh_degree);
+    for (int l = 0; l < e.count; l++) {
+      const size_t row = e.rows[l];
+      for (int j = 0; j < kOptimized; j++) out.geometry[row * kGeometryWidth + j] = g.column[j][l];
+      for (int k = 0; k < active; k++) out.harmonics[row * kHarmonicsWidth + k] = g.basis[k / 3][l] * g.color[k % 3][l];
+      out.mean2d[2 * row] = g.mean2d[0][l] * half_x, out.mean2d[2 * row + 1] = g.mean2d[1][l] * half_y;
+      out.mean2d_absolute[row] = sums.absolute[l];
+      out.visible[row] = true;
+    }
+  });
+}
+
+}  // namespace splat::SPLAT_LEVEL
