@@ -1,7 +1,7 @@
 """The built-in scene: a small garden, photographed by our own ray tracer, as an ordinary COLMAP folder.
 
-It exists so that everything works offline and within seconds. It's made to be hard where anti-aliasing matters
-(brick joints, tiles, stripes, pickets, thin rods) and easy where splatting is weak (hardly any reflections).
+It exists so that everything works offline and within seconds. It is hard where anti-aliasing matters (brick
+joints, tiles, stripes, pickets, thin rods) and easy where splatting is weak (hardly any reflections).
 The same seed gives the same bytes on the same machine, with any number of threads.
 """
 
