@@ -1,0 +1,115 @@
+"""Claims on too little evidence: single runs, metrics that agree too well, a baseline that is none."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from splatmeter.lab.compare.samples import Finding, Severity
+from splatmeter.lab.log.handlog import Figure, HandLog, HandPhase
+from splatmeter.lab.log.quantities import change_percent
+
+BLOCK_DEVIATION = 0.02
+"""s_d of a good machine by the procedure; a busy one has shown 3-14 %."""
+SINGLE_PAIR = 100 * 1.96 * BLOCK_DEVIATION
+"""Percent by which one pair of runs scatters (95 %) without any difference between the arms."""
+FEWEST_DIGITS = 4
+
+
+def too_small_for_single_runs(log: HandLog) -> list[Finding]:
+    """A difference of speed that one run against another cannot show."""
+    findings: list[Finding] = []
+    for position, phase in enumerate(log.phases):
+        speed = phase.figures.get("speed")
+        if speed is None or phase.repeated or speed.interval or not speed.changes:
+            continue
+        named = next((c.reference for c in speed.changes if c.reference), "")
+        other = log.phase(named) or next(
+            (p for p in log.phases[:position][::-1] if "speed" in p.figures), None
+        )
+        before = other.quantity("speed") if other else None
+        if other is None or before is None:
+            continue
+        percent, _, _ = change_percent(before, speed.quantity)
+        if abs(percent) < SINGLE_PAIR:
+            sentence = (
+                f"{phase.name}: {before.text} → {speed.quantity.text} is {percent:+.2f} % from one run "
+                "against one "
+                f"run of {other.name}; even at a spread of {100 * BLOCK_DEVIATION:.0f} % a block, a single "
+                "pair of "
+                f"equal programs differs by up to ±1.96 × {100 * BLOCK_DEVIATION:.0f} % = "
+                f"±{SINGLE_PAIR:.1f} %."
+            )
+            findings.append(
+                Finding("too small for single runs", sentence, Severity.DOUBT, f"line {speed.line}")
+            )
+    return findings
+
+
+def identical_metrics(log: HandLog) -> list[Finding]:
+    """Test metrics equal in every digit written, between runs whose losses differ."""
+    findings: list[Finding] = []
+    for a, b in combinations(log.phases, 2):
+        first, second = a.metrics("test"), b.metrics("test")
+        shared = sorted(first.keys() & second.keys())
+        same = [name for name in shared if _written(first[name]) == _written(second[name])]
+        losses = a.quantity("loss"), b.quantity("loss")
+        if len(shared) < 2 or same != shared or not all(losses) or a.evaluated_step != b.evaluated_step:
+            continue
+        if losses[0].value == losses[1].value or max(_digits(first[n]) for n in shared) < FEWEST_DIGITS:  # type: ignore[union-attr]
+            continue
+        longest = max(shared, key=lambda name: _decimals(first[name]))
+        step = f" at iteration {a.evaluated_step}" if a.evaluated_step else ""
+        sentence = (
+            f"{a.name} and {b.name} have the same {', '.join(n.upper() for n in shared)} on the test "
+            f"set{step} to the "
+            f"last digit ({longest.upper()} {_written(first[longest])}, {_decimals(first[longest])} "
+            "decimals), while "
+            f"their losses differ ({losses[0].text}, {losses[1].text}): either one checkpoint was "  # type: ignore[union-attr]
+            f"evaluated twice, or the runs were identical until then and the second adds no evidence."
+        )
+        findings.append(Finding("identical metrics", sentence, Severity.DOUBT, f"lines {a.line}, {b.line}"))
+    return findings
+
+
+def baseline_from_a_candidate(log: HandLog) -> list[Finding]:
+    """The quality that all must keep was measured on one of those who must keep it."""
+    wanted = log.quality_baseline
+    if len(wanted) < 2:
+        return []
+    baseline = log.baseline
+    if baseline is None or baseline.metrics("test"):
+        return []
+    source = next((phase for phase in log.phases if _rounds_to(phase, wanted)), None)
+    if source is None or source is baseline:
+        return []
+    pairs = ", ".join(
+        f"{name.upper()} {wanted[name].quantity.text} from {_written(figure)}"
+        for name, figure in source.metrics("test").items()
+        if name in wanted
+    )
+    sentence = (
+        f"The quality baseline is that of {source.name} ({pairs}), a candidate; {baseline.name} has no "
+        "test metrics, "
+        f"so a loss that came before {source.name} cannot be seen, and {source.name} is its own measure."
+    )
+    line = min(figure.line for figure in wanted.values())
+    return [Finding("baseline from a candidate", sentence, Severity.DOUBT, f"line {line}")]
+
+
+def _rounds_to(phase: HandPhase, wanted: dict[str, Figure] | object) -> bool:
+    figures = phase.metrics("test")
+    shared = [name for name in figures if name in wanted]  # type: ignore[operator]
+    agree = all(figures[name].quantity.agrees(wanted[name].quantity) for name in shared)  # type: ignore[index]
+    return len(shared) >= 2 and agree
+
+
+def _written(figure: Figure) -> str:
+    return figure.quantity.text.split(" ")[0]
+
+
+def _digits(figure: Figure) -> int:
+    return len(_written(figure).replace(".", "").lstrip("0"))
+
+
+def _decimals(figure: Figure) -> int:
+    return len(_written(figure).partition(".")[2])

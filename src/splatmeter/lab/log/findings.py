@@ -1,0 +1,29 @@
+"""The rules for written logs, in the order in which they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from splatmeter.lab.compare.samples import Finding
+from splatmeter.lab.log import arithmetic, evidence, memory, splits
+from splatmeter.lab.log.handlog import HandLog
+
+RULES: tuple[Callable[[HandLog], list[Finding]], ...] = (
+    arithmetic.percentages_in_prose,
+    arithmetic.changes_beside_figures,
+    arithmetic.table_against_sections,
+    splits.leaked_views,
+    splits.mixed_counts,
+    splits.changed_splits,
+    evidence.too_small_for_single_runs,
+    evidence.identical_metrics,
+    evidence.baseline_from_a_candidate,
+    memory.below_the_floor,
+    memory.less_for_more_pixels,
+    memory.differences_from_estimates,
+)
+
+
+def audit_log(log: HandLog) -> list[Finding]:
+    """What the log's own numbers and words contradict, each with its arithmetic."""
+    return [finding for rule in RULES for finding in rule(log)]
