@@ -6,6 +6,7 @@ import dataclasses
 import json
 import signal
 import sys
+import typing
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -90,11 +91,8 @@ def parse(words: Sequence[str]) -> TrainArguments:
 def _parse(words: Sequence[str], earlier: dict[str, Any]) -> TrainArguments:
     cls: type[TrainArguments] = TrainArguments
     if earlier:
-        fields = [
-            (name, field.type, dataclasses.field(default=earlier[name]))
-            for name, field in TrainArguments.__dataclass_fields__.items()
-            if name in earlier
-        ]
+        hints = typing.get_type_hints(TrainArguments)
+        fields = [(name, hints[name], dataclasses.field(default=value)) for name, value in earlier.items()]
         cls = dataclasses.make_dataclass("TrainArguments", fields, bases=(TrainArguments,), frozen=True)
     return arguments.parse(cls, "splatmeter train", words, "Train a scene from photos with poses.", SHORT)
 

@@ -1,0 +1,132 @@
+"""`splatmeter train` as people and the lab use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "story"))
+
+from tiny_scene import some_backend, write_tiny_scene
+
+from splatmeter.cli import main, train
+from splatmeter.errors import UsageError
+from splatmeter.events import Finished, Progress, Saved, Started, from_line
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_scene(tmp_path_factory.mktemp("scene"))
+
+
+@pytest.fixture(scope="module")
+def backend_name() -> str:
+    return some_backend().name
+
+
+def test_the_originals_command_lines_are_understood() -> None:
+    words = (
+        "-s garden -m out -r 4 -i images_4 -w -k 0.2 --eval --test_iterations 7000 30000 "
+        "--save-iterations 100 "
+        "--densify_grad_threshold 0.0004 --data_device cuda --ip 127.0.0.1 --port 6009 --convert_SHs_python "
+        "--compute_cov3D_python --debug --debug_from -1 --detect_anomaly --quiet --checkpoint_iterations 5 6 "
+        "--position_lr_delay_mult 0.01 --start_checkpoint chkpnt7000.pth --load_allres --sample_more_highres"
+    )
+    chosen = train.parse(words.split())
+    assert (chosen.source_path, chosen.model_path, chosen.resolution) == (Path("garden"), Path("out"), 4)
+    assert chosen.white_background and chosen.eval and chosen.kernel_size == 0.2 and chosen.quiet
+    assert chosen.test_iterations == (7000, 30_000) and chosen.save_iterations == (100,)
+    assert chosen.checkpoint_iterations == (5, 6) and chosen.densify_grad_threshold == 0.0004
+    assert chosen.start_checkpoint == Path("chkpnt7000.pth") and chosen.images == "images_4"
+
+
+def test_the_defaults_are_the_originals() -> None:
+    chosen = train.parse(["-s", "x"])
+    assert (chosen.iterations, chosen.kernel_size, chosen.sh_degree) == (30_000, 0.1, 3)
+    assert (chosen.densification, chosen.size_prune, chosen.resolution) == ("gof", "none", -1)
+
+
+def test_evaluations_can_be_switched_off() -> None:
+    assert train.parse(["-s", "x", "--test_iterations", "-1"]).test_iterations == (-1,)
+
+
+def test_unknown_and_unsupported_flags_are_told_in_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["train", "-s", "x", "--itterations", "5"]) == 64
+    assert "itterations" in capsys.readouterr().err
+    assert main.main(["train", "-s", "x", "--ray_jitter"]) == 64
+    assert capsys.readouterr().err.startswith("splatmeter train: --ray-jitter is not supported")
+    assert main.main(["train"]) == 64
+    assert "Which scene?" in capsys.readouterr().err
+    assert main.main(["train", "-s", "/nowhere/at/all", "--backend", "reference"]) == 66
+
+
+def test_a_dry_run_prints_configuration_and_memory_and_writes_nothing(
+    scene: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        train.run(
+            ["-s", str(scene), "-m", str(tmp_path / "o"), "--eval", "--dry-run", "--max-gaussians", "5000"]
+        )
+        == 0
+    )
+    told = json.loads(capsys.readouterr().out)
+    assert told["config"]["max_gaussians"] == 5000 and told["config"]["eval"] is True
+    assert told["predicted_memory"]["planned_bytes"] > told["predicted_memory"]["start_bytes"] > 0
+    assert len(told["train_images"]) == 6 and len(told["test_images"]) == 2
+    assert not (tmp_path / "o").exists()
+
+
+def command(scene: Path, folder: Path, backend_name: str, *more: str) -> list[str]:
+    return [
+        *(sys.executable, "-m", "splatmeter", "train", "-s", str(scene), "-m", str(folder)),
+        *("--backend", backend_name, "--densification", "none", "--events-stdout", "--quiet", *more),
+    ]
+
+
+def test_event_lines_on_standard_output_are_those_in_the_folder(
+    scene: Path, tmp_path: Path, backend_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = command(scene, tmp_path / "o", backend_name, "--iterations", "12")[4:]
+    assert train.run(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == (tmp_path / "o" / "events.jsonl").read_text().splitlines()
+    events = [from_line(line) for line in lines]
+    assert isinstance(events[0], Started) and isinstance(events[-1], Finished)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to a child like this")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_a_checkpoint_and_says_how_to_go_on(
+    scene: Path, tmp_path: Path, backend_name: str, number: signal.Signals
+) -> None:
+    words = command(scene, tmp_path / "o", backend_name, "--iterations", "1000000")
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    for line in child.stdout:
+        if isinstance(from_line(line), Progress):
+            break
+    child.send_signal(number)
+    rest, complaint = child.communicate(timeout=60)
+    assert child.returncode == 128 + number
+    assert f"splatmeter train -m {tmp_path / 'o'} --resume" in complaint
+    events = [from_line(line) for line in rest.splitlines()]
+    saved = next(event for event in events if isinstance(event, Saved))
+    last = events[-1]
+    assert isinstance(last, Finished) and last.reason == "interrupted" and last.step == saved.step
+    resumed = train.parse(["-m", str(tmp_path / "o"), "--resume", "--iterations", str(last.step + 3)])
+    assert resumed.source_path == scene and resumed.densification == "none"
+    assert resumed.iterations == last.step + 3
+    more = ["-m", str(tmp_path / "o"), "--resume", "--iterations", str(last.step + 3)]
+    assert train.run([*more, "--backend", backend_name, "--quiet"]) == 0
+    assert (tmp_path / "o" / "point_cloud" / f"iteration_{last.step + 3}" / "fused.ply").exists()
+
+
+def test_resuming_a_folder_without_a_run_asks_for_the_scene(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no run to resume"):
+        train.parse(["-m", str(tmp_path), "--resume"])
