@@ -9,7 +9,7 @@ namespace splatmeter::demo {
 namespace {
 
 constexpr int bin_count = 16;
-constexpr std::uint32_t leaf_size = 4;
+constexpr std::uint32_t leaf_size = 8;
 constexpr int deepest = 60;  // bounds the stack of `search`
 constexpr float self_distance = 1e-4f;  // hits nearer than this are the surface the ray starts from
 

@@ -63,7 +63,7 @@ def test_another_seed_plants_another_garden() -> None:
 
 
 def test_the_same_seed_gives_the_same_bytes_with_any_number_of_threads(folder: Path, tmp_path: Path) -> None:
-    photograph(demo_cameras(1, SMALL)[0], samples=1, seed=1)  # the tracer forgets garden 0 and must plant it anew
+    photograph(demo_cameras(1, SMALL)[0], samples=1, seed=1)  # garden 0 is forgotten and planted anew
     three = make_demo_scene(tmp_path / "three", quick=True, threads=3)
     one = make_demo_scene(tmp_path / "one", quick=True, threads=1)
     assert contents(one) == contents(three) == contents(folder)
