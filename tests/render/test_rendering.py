@@ -64,6 +64,14 @@ def test_the_orbit_is_closed_smooth_and_near_the_cameras() -> None:
         assert camera.rotation[1] @ [0, 1, 0] > 0.5, "the picture must not be upside down"
 
 
+def test_photos_of_one_side_give_a_path_on_that_side() -> None:
+    cameras = [looking_at_origin(angle) for angle in np.linspace(-1, 1, 15)]
+    path = orbit(cameras, 40)
+    angles = [math.atan2(camera.position[2], camera.position[0]) for camera in path]
+    assert min(angles) < -0.9 and max(angles) > 0.9 and max(map(abs, angles)) < 1.1
+    assert all(np.linalg.norm(camera.position) == pytest.approx(math.sqrt(17), rel=0.02) for camera in path)
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_even_one_camera_makes_a_path(count: int) -> None:
     path = orbit([looking_at_origin(angle) for angle in range(count)], 3)

@@ -235,9 +235,9 @@ def text(record: Mapping[str, Any]) -> str:
 
 
 def _numbers(means: Mapping[str, float]) -> str:
-    shown = [f"{means['psnr']:>9.3f}", f"{means['ssim']:>9.4f}"]
-    shown += [f"{means['lpips']:>9.4f}" if "lpips" in means else f"{'-':>9}", f"{means['l1']:>9.5f}"]
-    return "".join(shown)
+    lpips = means.get("lpips", math.nan)
+    perceptual = f"{'-':>9}" if math.isnan(lpips) else f"{lpips:>9.4f}"
+    return f"{means['psnr']:>9.3f}{means['ssim']:>9.4f}{perceptual}{means['l1']:>9.5f}"
 
 
 def _finite(value: Any) -> Any:

@@ -22,7 +22,7 @@ _TYPES = {
     "float": "f4", "float32": "f4", "double": "f8", "float64": "f8",
 }  # fmt: skip
 _ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">", "ascii": ""}
-_FOREIGN = {b"\x1f\x8b": "a gzip stream (SPZ?)", b"PK": "a zip archive (SOG?)"}
+_FOREIGN = {b"\x1f\x8b": "a gzip stream (SPZ?)", b"NGSP": "an SPZ file", b"PK": "a zip archive (SOG?)"}
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 Each training camera has an angle about the scene's upright axis. Position and viewing direction become a
 low-order Fourier series in that angle, fitted by least squares: smooth, closed, and near the cameras.
+Where the photos show one side only, the path swings there and back instead of passing behind the scene.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from splatmeter.ops import F64, Pinhole
 HARMONICS = 2
 """Full waves per turn the path may follow; more would reproduce the wobble of a hand-held walk."""
 
+WIDEST_GAP = math.pi / 2
+"""A stretch without cameras longer than this is not crossed."""
+
 RIDGE = 1e-3
 """Keeps the fit defined where a part of the circle has no camera."""
 
@@ -32,8 +36,8 @@ def orbit(cameras: Sequence[Pinhole], frames: int) -> list[Pinhole]:
     forward = np.stack([camera.rotation[2] for camera in cameras])  # [C, 3] world
     up = _unit(-np.stack([camera.rotation[1] for camera in cameras]).sum(axis=0), cameras[0].rotation[1] * -1)
     focus = _meeting_point(positions, forward)
-    angles, first = _angles(positions - focus, up)  # [C]
-    turn = first + np.linspace(0, 2 * math.pi, frames, endpoint=False)  # [F]
+    angles = _angles(positions - focus, up)  # [C]
+    turn = _turn(angles, frames)  # [F]
     places = _fit(angles, positions, turn)  # [F, 3]
     directions = _fit(angles, forward, turn)  # [F, 3]
     return [_aimed(cameras[0], place, way, up) for place, way in zip(places, directions, strict=True)]
@@ -48,12 +52,23 @@ def _meeting_point(positions: F64, forward: F64) -> F64:
     return np.linalg.solve(system, (across @ positions[:, :, None]).sum(axis=0)[:, 0])  # [3]
 
 
-def _angles(offsets: F64, up: F64) -> tuple[F64, float]:
-    """Angle of each camera about the axis [C], and the first one's."""
+def _turn(angles: F64, frames: int) -> F64:
+    """The angles to visit: all around from the first camera, or to and fro beside the widest gap."""
+    progress = np.arange(frames) / frames  # [F]
+    ordered = np.sort(angles)
+    gaps = np.diff(np.append(ordered, ordered[0] + 2 * math.pi))  # [C]
+    widest = int(np.argmax(gaps))
+    if gaps[widest] <= WIDEST_GAP:
+        return angles[0] + 2 * math.pi * progress
+    begin, span = ordered[(widest + 1) % len(ordered)], 2 * math.pi - gaps[widest]
+    return begin + span * (0.5 - 0.5 * np.cos(2 * math.pi * progress))
+
+
+def _angles(offsets: F64, up: F64) -> F64:
+    """Of each camera about the axis [C]."""
     aside = np.eye(3)[np.argmin(np.abs(up))]
     right = _unit(np.asarray(np.cross(up, aside), np.float64), aside)
-    angles = np.arctan2(offsets @ np.cross(up, right), offsets @ right)  # [C]
-    return angles, float(angles[0])
+    return np.arctan2(offsets @ np.cross(up, right), offsets @ right)  # [C]
 
 
 def _fit(angles: F64, values: F64, turn: F64) -> F64:
