@@ -96,7 +96,8 @@ def project(geometry: Tensor, harmonics: Tensor, camera: Pinhole, settings: Rast
     alpha = opacities * compensation  # [M]
 
     reach = (2 * (alpha / FAINTEST).log()).clamp(min=0)  # [M] squared Mahalanobis radius of the 1/255 ellipse
-    keep = (z > NEAR) & (det > 0) & (alpha > FAINTEST)
+    finite = geometry[:, : FILTER_3D + 1].isfinite().all(dim=1)  # [M] what diverged is not drawn
+    keep = finite & (z > NEAR) & (det > 0) & (alpha > FAINTEST)
     keep &= touches(center[:, 0], (reach * a).sqrt(), camera.width)
     keep &= touches(center[:, 1], (reach * c).sqrt(), camera.height)
     eye = torch.as_tensor(camera.position, dtype=means.dtype)  # [3] world
