@@ -35,8 +35,7 @@ def different_counts(runs: Sequence[RunSample]) -> list[Finding]:
         sentence = (
             f"{_name(a)} goes from {ends[0][0]:,.0f} to {ends[1][0]:,.0f} Gaussians and {_name(b)} from "
             f"{ends[0][1]:,.0f} to {ends[1][1]:,.0f}, up to {100 * apart:.1f} % apart, so steps per second "
-            "do not "
-            f"compare; in Gaussian-iterations per second: {work[0]:.4g} and {work[1]:.4g} "
+            f"do not compare; in Gaussian-iterations per second: {work[0]:.4g} and {work[1]:.4g} "
             f"({100 * (work[1] / work[0] - 1):+.1f} %)."
         )
         severity = Severity.NOTE if declared else Severity.DOUBT

@@ -45,8 +45,7 @@ def below_the_floor(run: RunSample) -> list[Finding]:
             run,
             "memory below the floor",
             f"the {name} peak of training in {run.name} is {value / GB:.2f} GB, but {words}, together at "
-            "least "
-            f"{floor / GB:.2f} GB before any buffer: it is not believable.",
+            f"least {floor / GB:.2f} GB before any buffer: it is not believable.",
             Severity.WRONG,
         )
         for peak in run.peaks

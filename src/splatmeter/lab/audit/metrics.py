@@ -20,11 +20,9 @@ def equal_that_should_differ(runs: Sequence[RunSample]) -> list[Finding]:
         if reason:
             sample = sorted(shared)[0]
             sentence = (
-                f"{a.name} and {b.name} have the same {', '.join(sorted(shared))} on the {first.split} "
-                "views at "
-                f"step {first.step} to the last digit ({sample} {first.metrics[sample]!r}), although "
-                f"{reason}: was "
-                f"one model evaluated twice?"
+                f"{a.name} and {b.name} have the same {', '.join(sorted(shared))} on the {first.split} views "
+                f"at step {first.step} to the last digit ({sample} {first.metrics[sample]!r}), although "
+                f"{reason}: was one model evaluated twice?"
             )
             return [Finding("identical metrics", sentence, Severity.DOUBT, b.arm.name)]
     return []

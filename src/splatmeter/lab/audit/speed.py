@@ -18,9 +18,8 @@ def collapse(run: RunSample) -> list[Finding]:
             sentence = (
                 f"{run.name} falls from {best.steps_per_second:.3g} it/s at step {best.step} "
                 f"({best.gaussians:,} Gaussians) to {later.steps_per_second:.3g} it/s at step {later.step} "
-                f"({later.gaussians:,}), {best.steps_per_second / later.steps_per_second:.1f}-fold at "
-                "equal work: "
-                f"memory has probably spilled over."
+                f"({later.gaussians:,}), {best.steps_per_second / later.steps_per_second:.1f}-fold at equal "
+                "work: memory has probably spilled over."
             )
             return [Finding("speed collapse", sentence, Severity.DOUBT, run.arm.name)]
     return []
@@ -31,9 +30,8 @@ def allocator_retries(run: RunSample) -> list[Finding]:
     if run.allocator_retries <= 0:
         return []
     sentence = (
-        f"{run.name} had {run.allocator_retries} allocator retries inside its {run.timed_steps} timed "
-        "steps: the "
-        f"card was full and the time includes the retries."
+        f"{run.name} had {run.allocator_retries} allocator retries inside its {run.timed_steps} timed steps: "
+        "the card was full and the time includes the retries."
     )
     return [Finding("allocator retries", sentence, Severity.DOUBT, run.arm.name)]
 

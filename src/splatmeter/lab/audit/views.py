@@ -16,8 +16,8 @@ def leaked_test_views(run: RunSample) -> list[Finding]:
         leaked = sorted(judged & set(seen))
         if leaked:
             sentence = (
-                f"{len(leaked)} of the {len(judged)} test views of {run.name} had trained {by} "
-                f"(first: {leaked[0]}), so its test metrics measure memory, not generalisation."
+                f"{len(leaked)} of the {len(judged)} test views of {run.name} had trained {by} (first: "
+                f"{leaked[0]}), so its test metrics measure memory, not generalisation."
             )
             findings.append(Finding("leaked test views", sentence, Severity.WRONG, run.arm.name))
     return findings

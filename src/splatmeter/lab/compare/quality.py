@@ -70,8 +70,8 @@ class MetricResult:
             held = "no loss" if self.low >= 0 else f"a loss of at most {_percent(-self.low)}"
             return f"{figures}, held: {held}, within {limit}."
         return (
-            f"{figures}, undecided: between {_signed(self.low)} and {_signed(self.high)}, "
-            f"which does not settle {limit}."
+            f"{figures}, undecided: between {_signed(self.low)} and {_signed(self.high)}, which does not "
+            f"settle {limit}."
         )
 
 

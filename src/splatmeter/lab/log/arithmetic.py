@@ -64,9 +64,9 @@ def _contradiction(before: Quantity, after: Quantity, percent: Quantity, remaini
     if low <= percent.high + 1e-9 and percent.low - 1e-9 <= high:
         return ""
     sentence = (
-        f"'{percent.text}' for {before.text} → {after.text} does not follow: "
-        f"({_number(after)} − {_number(before)}) / {_number(before)} = "
-        f"{100 * (after.value - before.value) / before.value:+.1f} %, not {percent.text}"
+        f"'{percent.text}' for {before.text} → {after.text} does not follow: ({_number(after)} − "
+        f"{_number(before)}) / {_number(before)} = {100 * (after.value - before.value) / before.value:+.1f} "
+        f"%, not {percent.text}"
     )
     share = 100 * after.value / before.value
     if not remaining and abs(share - abs(percent.value)) <= percent.half + 1e-9:
@@ -121,8 +121,7 @@ def _wrong_change(
     shown = f"{difference / 1e9:+.2f} GB" if after.unit == "B" else f"{difference:+.4g} {after.unit}".strip()
     sentence = (
         f"{phase.name}: '{change.quantity.text}' beside {key} {after.text} does not follow from "
-        f"{before.text} of "
-        f"{reference[0]}: {_number(after)} − {_number(before)} = {shown}, {percent:+.1f} %."
+        f"{before.text} of {reference[0]}: {_number(after)} − {_number(before)} = {shown}, {percent:+.1f} %."
     )
     return Finding("wrong difference", sentence, Severity.WRONG, _lines_text([figure.line]))
 
@@ -135,8 +134,7 @@ def _wrong_equality(log: HandLog, phase: HandPhase, key: str, figure: Figure) ->
     percent, _, _ = change_percent(before, figure.quantity)
     sentence = (
         f"{phase.name}: {key} {figure.quantity.text} is called the same as {other.name}'s, which is "
-        f"{before.text} "
-        f"({percent:+.1f} %)."
+        f"{before.text} ({percent:+.1f} %)."
     )
     return [Finding("not the same", sentence, Severity.WRONG, _lines_text([figure.line]))]
 
@@ -171,8 +169,7 @@ def _wrong_cell(row: TableRow, speed: Quantity, claim: Quantity, first: tuple[Ta
     percent, _, _ = change_percent(first[1], speed)
     sentence = (
         f"The table's '{claim.text}' for {row.name} does not follow: {_number(speed)} against "
-        f"{_number(first[1])} of "
-        f"{first[0].name} is {percent:+.1f} %."
+        f"{_number(first[1])} of {first[0].name} is {percent:+.1f} %."
     )
     return Finding("wrong percentage", sentence, Severity.WRONG, _lines_text([row.line]))
 

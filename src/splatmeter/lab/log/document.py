@@ -1,4 +1,4 @@
-"""What the generated log is made of: measured values only; whatever follows from them is computed on writing."""
+"""What the generated log is made of: measured values only; what follows from them is computed on writing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from splatmeter.lab.compare.samples import Finding, Verdict
 
 @dataclass(frozen=True, slots=True)
 class SpeedFigure:
-    """Steps per second over the runs of a phase; bounds are those of a 95 % interval, None for a single run."""
+    """Steps per second over the runs of a phase; bounds of a 95 % interval, None for a single run."""
 
     steps_per_second: float
     runs: int = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
 
 from splatmeter.lab.compare.samples import Finding, Severity
@@ -33,11 +34,9 @@ def too_small_for_single_runs(log: HandLog) -> list[Finding]:
         if abs(percent) < SINGLE_PAIR:
             sentence = (
                 f"{phase.name}: {before.text} → {speed.quantity.text} is {percent:+.2f} % from one run "
-                "against one "
-                f"run of {other.name}; even at a spread of {100 * BLOCK_DEVIATION:.0f} % a block, a single "
-                "pair of "
-                f"equal programs differs by up to ±1.96 × {100 * BLOCK_DEVIATION:.0f} % = "
-                f"±{SINGLE_PAIR:.1f} %."
+                f"against one run of {other.name}; even at a spread of {100 * BLOCK_DEVIATION:.0f} % a "
+                "block, a single pair of equal programs differs by up to ±1.96 × "
+                f"{100 * BLOCK_DEVIATION:.0f} % = ±{SINGLE_PAIR:.1f} %."
             )
             findings.append(
                 Finding("too small for single runs", sentence, Severity.DOUBT, f"line {speed.line}")
@@ -52,20 +51,21 @@ def identical_metrics(log: HandLog) -> list[Finding]:
         first, second = a.metrics("test"), b.metrics("test")
         shared = sorted(first.keys() & second.keys())
         same = [name for name in shared if _written(first[name]) == _written(second[name])]
-        losses = a.quantity("loss"), b.quantity("loss")
-        if len(shared) < 2 or same != shared or not all(losses) or a.evaluated_step != b.evaluated_step:
+        if len(shared) < 2 or same != shared or a.evaluated_step != b.evaluated_step:
             continue
-        if losses[0].value == losses[1].value or max(_digits(first[n]) for n in shared) < FEWEST_DIGITS:  # type: ignore[union-attr]
+        before, after = a.quantity("loss"), b.quantity("loss")
+        if before is None or after is None or before.value == after.value:
+            continue
+        if max(_digits(first[name]) for name in shared) < FEWEST_DIGITS:
             continue
         longest = max(shared, key=lambda name: _decimals(first[name]))
         step = f" at iteration {a.evaluated_step}" if a.evaluated_step else ""
         sentence = (
             f"{a.name} and {b.name} have the same {', '.join(n.upper() for n in shared)} on the test "
-            f"set{step} to the "
-            f"last digit ({longest.upper()} {_written(first[longest])}, {_decimals(first[longest])} "
-            "decimals), while "
-            f"their losses differ ({losses[0].text}, {losses[1].text}): either one checkpoint was "  # type: ignore[union-attr]
-            f"evaluated twice, or the runs were identical until then and the second adds no evidence."
+            f"set{step} to the last digit ({longest.upper()} {_written(first[longest])}, "
+            f"{_decimals(first[longest])} decimals), while their losses differ ({before.text}, "
+            f"{after.text}): either one checkpoint was evaluated twice, or the runs were identical until "
+            "then and the second adds no evidence."
         )
         findings.append(Finding("identical metrics", sentence, Severity.DOUBT, f"lines {a.line}, {b.line}"))
     return findings
@@ -88,18 +88,18 @@ def baseline_from_a_candidate(log: HandLog) -> list[Finding]:
         if name in wanted
     )
     sentence = (
-        f"The quality baseline is that of {source.name} ({pairs}), a candidate; {baseline.name} has no "
-        "test metrics, "
-        f"so a loss that came before {source.name} cannot be seen, and {source.name} is its own measure."
+        f"The quality baseline is that of {source.name} ({pairs}), a candidate; {baseline.name} has no test "
+        f"metrics, so a loss that came before {source.name} cannot be seen, and {source.name} is its own "
+        "measure."
     )
     line = min(figure.line for figure in wanted.values())
     return [Finding("baseline from a candidate", sentence, Severity.DOUBT, f"line {line}")]
 
 
-def _rounds_to(phase: HandPhase, wanted: dict[str, Figure] | object) -> bool:
+def _rounds_to(phase: HandPhase, wanted: Mapping[str, Figure]) -> bool:
     figures = phase.metrics("test")
-    shared = [name for name in figures if name in wanted]  # type: ignore[operator]
-    agree = all(figures[name].quantity.agrees(wanted[name].quantity) for name in shared)  # type: ignore[index]
+    shared = [name for name in figures if name in wanted]
+    agree = all(figures[name].quantity.agrees(wanted[name].quantity) for name in shared)
     return len(shared) >= 2 and agree
 
 

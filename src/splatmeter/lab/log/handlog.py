@@ -1,4 +1,4 @@
-"""What a hand-kept log says, as values: configuration, quality baseline, phases with figures, comparison table.
+"""What a hand-kept log says, as values: configuration, quality baseline, phases with figures, table.
 
 Nothing here judges. A figure keeps its line, its rounding, and the changes claimed beside it.
 """
@@ -47,8 +47,8 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class HandPhase:
-    """One experiment; keys of `figures` are 'speed', 'loss', 'training peak', 'evaluation peak', 'reported peak',
-    'gaussians', 'opacity', 'test psnr', 'train l1' and so on."""
+    """One experiment; keys of `figures` are 'speed', 'loss', 'training peak', 'evaluation peak',
+    'reported peak', 'gaussians', 'opacity', 'test psnr', 'train l1' and so on."""
 
     name: str
     title: str

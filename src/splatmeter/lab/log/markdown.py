@@ -1,4 +1,4 @@
-"""Markdown as people keep logs in it: headings, nested bullets, tables, paragraphs, each with its line number.
+"""Markdown as people keep logs in it: headings, nested bullets, tables, paragraphs, with line numbers.
 
 Only what logs need; anything else is a paragraph, and nothing is an error.
 """

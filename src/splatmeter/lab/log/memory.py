@@ -77,8 +77,7 @@ def _photos(log: HandLog, phase: HandPhase) -> tuple[float, str]:
     total = float(count * size[0] * size[1] * BYTES_PER_PIXEL)
     return total, (
         f"{count} training photos at {size[0]}×{size[1]}, kept as floats × {BYTES_PER_PIXEL} B a pixel as "
-        "the "
-        f"original does, are {total / 1e9:.1f} GB"
+        f"the original does, are {total / 1e9:.1f} GB"
     )
 
 
@@ -95,9 +94,8 @@ def less_for_more_pixels(log: HandLog) -> list[Finding]:
             factor = (_resolution(log, other) / _resolution(log, phase)) ** 2
             sentence = (
                 f"{phase.name} has {factor:.3g} times the pixels of {other.name} "
-                f"(-r{_resolution(log, phase)} against "
-                f"-r{_resolution(log, other)}), yet its peak of {peak.quantity.text} is below that run's "
-                f"{least.quantity.text}."
+                f"(-r{_resolution(log, phase)} against -r{_resolution(log, other)}), yet its peak of "
+                f"{peak.quantity.text} is below that run's {least.quantity.text}."
             )
             findings.append(
                 Finding("less memory for more pixels", sentence, Severity.DOUBT, f"line {peak.line}")
@@ -116,8 +114,7 @@ def differences_from_estimates(log: HandLog) -> list[Finding]:
                 if other and source and source.estimated and not figure.estimated:
                     sentence = (
                         f"{phase.name}: '{change.quantity.text}' of {key} is taken from "
-                        f"{source.quantity.text} of "
-                        f"{other.name}, which the log calls an estimate."
+                        f"{source.quantity.text} of {other.name}, which the log calls an estimate."
                     )
                     findings.append(
                         Finding("difference from an estimate", sentence, Severity.NOTE, f"line {figure.line}")

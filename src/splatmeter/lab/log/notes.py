@@ -1,4 +1,4 @@
-"""The person's part of a generated log: blocks between marks that survive regeneration, whatever else happens."""
+"""The person's part of a generated log: blocks between marks that survive regeneration."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_block(key: str, text: str) -> str:
 
 
 def read_notes(text: str) -> dict[str, str]:
-    """Every block by its key, empty ones too. A block whose end mark was lost ends at the next block or heading."""
+    """Every block by its key, empty ones too. Without its end mark one ends at the next block or heading."""
     text = text.replace("\r\n", "\n")
     notes: dict[str, str] = {}
     opened = list(_OPEN.finditer(text))

@@ -35,7 +35,7 @@ _QUANTITY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """`value` in the base unit (bytes, it/s, dB, %, or none); `half` is half a unit of the last digit written."""
+    """`value` in the base unit (bytes, it/s, dB, %, or none); `half` is half a unit of its last digit."""
 
     value: float
     unit: str
@@ -75,6 +75,7 @@ def _quantity(found: re.Match[str]) -> Quantity:
     sign = -1.0 if found["sign"] in ("-", "−") else 1.0
     half = 0.5 * 10.0 ** -len(digits.partition(".")[2]) if "." in digits or factor > 1 or unit else 0.0
     approximate = bool(found["approximate"])
+    text = found.group().strip()
     # "~16.0" promises less than "16.0": a whole unit of its last digit.
     return Quantity(
         sign * float(digits) * factor,
@@ -82,8 +83,8 @@ def _quantity(found: re.Match[str]) -> Quantity:
         half * factor * (2.0 if approximate else 1.0),
         found["sign"] in ("+", "-", "−"),
         approximate,
-        found.group().strip(),
-        found.start(),
+        text,
+        found.end() - len(found.group().lstrip()),
         found.end(),
     )
 

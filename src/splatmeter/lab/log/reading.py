@@ -36,7 +36,8 @@ _STATUS = (
 _WITHOUT_EVAL = re.compile(r"\b(?:no|without|w/o|not)\s+(?:the\s+)?--eval\b|\bno held-out\b", re.IGNORECASE)
 _WITH_EVAL = re.compile(r"--eval\b", re.IGNORECASE)
 _REPEATED = re.compile(
-    r"±|\b(?:\d+|several|repeated) (?:runs|repeats|repetitions|blocks|seeds)\b|\bn ?= ?\d+|%? ?confidence interval|% interval|"
+    r"±|\b(?:\d+|several|repeated) (?:runs|repeats|repetitions|blocks|seeds)\b|\bn ?= ?\d+|"
+    r"\bconfidence interval|% interval|"
     r"\bmedian of\b|\bmean of\b",
     re.IGNORECASE,
 )

@@ -62,16 +62,15 @@ def _leak(log: HandLog, parent: str, phases: list[HandPhase]) -> Finding:
     seen = ""
     if step and evaluated and evaluated > step:
         seen = (
-            f"; of the {evaluated} steps before the evaluation {step} ({100 * step / evaluated:.1f} %) "
-            "were taken "
-            f"with the test images"
+            f"; of the {evaluated} steps before the evaluation {step} ({100 * step / evaluated:.1f} %) were "
+            "taken with the test images"
         )
         if train and test:
             seen += f", about {step / (train + test):.0f} visits to each"
     sentence = (
-        f"The test metrics of {names} are leaked: the runs start from the checkpoint of {parent}, which "
-        "the log "
-        f"lists without --eval, so {counts}{seen}. Holding views out afterwards does not make them unseen."
+        f"The test metrics of {names} are leaked: the runs start from the checkpoint of {parent}, which the "
+        f"log lists without --eval, so {counts}{seen}. Holding views out afterwards does not make them "
+        "unseen."
     )
     return Finding("leaked test views", sentence, Severity.WRONG, f"line {start.line}" if start else parent)
 
@@ -80,8 +79,7 @@ def _unknown_start(phase: HandPhase, start: Start) -> Finding:
     where = f" at iteration {start.step}" if start.step else ""
     sentence = (
         f"{phase.name} reports test metrics, but the log does not say which images trained the "
-        f"checkpoint{where} "
-        f"it started from; if any of them are its test images, the metrics are leaked."
+        f"checkpoint{where} it started from; if any of them are its test images, the metrics are leaked."
     )
     return Finding("unknown ancestry", sentence, Severity.DOUBT, f"line {start.line}")
 
@@ -113,8 +111,7 @@ def _changed(log: HandLog, phase: HandPhase, others: list[HandPhase]) -> Finding
     counts = f" ({train} train images against {train + test})" if train and test else ""
     sentence = (
         f"{phase.name} ({mine}) is compared with {' and '.join(o.name for o in others)} ({theirs}): the "
-        "training "
-        f"set changed{counts}, so speed, loss and memory are not of the same work"
+        f"training set changed{counts}, so speed, loss and memory are not of the same work"
     )
     a, b = others[0].quantity("loss"), phase.quantity("loss")
     if a and b and a.value != b.value:
@@ -179,8 +176,7 @@ def _every_eighth(log: HandLog, splits: dict[tuple[int, int], int]) -> list[Find
         if expected != test:
             sentence = (
                 f"{train} train + {test} test = {total} images, but --eval holds out every {EVERY}th: of "
-                f"{total} "
-                f"that is ⌈{total} / {EVERY}⌉ = {expected}, not {test}."
+                f"{total} that is ⌈{total} / {EVERY}⌉ = {expected}, not {test}."
             )
             findings.append(Finding("unexpected split", sentence, Severity.DOUBT, f"line {line}"))
     return findings

@@ -20,8 +20,13 @@ MARKS = {
     VerdictKind.PLANNED: "⏸",
     VerdictKind.ON_HOLD: "⏸",
 }
-_METRICS = {"psnr": ("PSNR", "{:.2f} dB", 1), "ssim": ("SSIM", "{:.4f}", 1), "lpips": ("LPIPS", "{:.4f}", -1)}
-_METRICS = {"l1": ("L1", "{:.6f}", -1), **_METRICS}
+_METRICS = {
+    "l1": ("L1", "{:.6f}", -1),
+    "psnr": ("PSNR", "{:.2f} dB", 1),
+    "ssim": ("SSIM", "{:.4f}", 1),
+    "lpips": ("LPIPS", "{:.4f}", -1),
+}
+"""Label, format, and whether more is better (1) or worse (-1)."""
 _COLUMNS = (
     "Phase", "Speed (it/s)", "Against parent", "Against baseline", "Train memory", "Eval memory",
     "PSNR (dB)", "SSIM", "LPIPS", "L1", "Verdict", "Notes",
@@ -92,17 +97,18 @@ def _quality(baseline: QualityBaseline | None) -> Iterator[str]:
         yield "Not measured yet."
         yield ""
         return
-    yield f"**All optimizations must maintain these quality levels (±{_percent(baseline.tolerance)} tolerance):**"
+    tolerance = f"(±{_percent(baseline.tolerance)} tolerance)"
+    yield f"**All optimizations must maintain these quality levels {tolerance}:**"
     for name, (label, form, direction) in _METRICS.items():
         value = baseline.figure.metrics.get(name)
         if value is not None:
             limit = form.format(value * (1 - direction * baseline.tolerance))
-            yield f"- **{label}:** {form.format(value)} ({'at least' if direction > 0 else 'at most'} {limit})"
-    views = f" over {baseline.figure.views} views" if baseline.figure.views else ""
+            side = "at least" if direction > 0 else "at most"
+            yield f"- **{label}:** {form.format(value)} ({side} {limit})"
+    views = f"{baseline.figure.views} {baseline.split}" if baseline.figure.views else baseline.split
     yield ""
     yield (
-        f"*Measured on {inline(baseline.phase)} at iteration {baseline.figure.step} on the {baseline.split} "
-        f"views{views}.*"
+        f"*Measured on {inline(baseline.phase)} at iteration {baseline.figure.step} on the {views} views.*"
     )
     yield ""
 
@@ -118,13 +124,11 @@ def _phase(document: LogDocument, phase: LogPhase) -> Iterator[str]:
         yield f"- **Status:** {inline(phase.state)}"
     yield from _speed(phase)
     yield from _loss(phase)
-    parent = next((other for other in document.phases if other.name == phase.parent), None)
-    yield _peak("training", phase.training_peak_bytes, parent, parent and parent.training_peak_bytes)
-    yield _peak("eval", phase.evaluation_peak_bytes, parent, parent and parent.evaluation_peak_bytes)
-    if phase.shared_memory:
-        yield f"- **Shared GPU memory:** {inline(phase.shared_memory)}"
+    yield from _memory(document, phase)
+    quality = document.quality
     for figure in phase.test:
-        yield from _metrics("Test", figure, document.quality)
+        itself = quality is not None and quality.phase == phase.name
+        yield from _metrics("Test", figure, None if itself else quality)
     for figure in phase.train:
         yield from _metrics("Train", figure, None)
     yield from _size(phase)
@@ -153,8 +157,7 @@ def _speed(phase: LogPhase) -> Iterator[str]:
         half = (speed.high - speed.low) / 2
         text += (
             f" ± {_significant(half, 2)} (95 % interval [{_significant(speed.low)}, "
-            f"{_significant(speed.high)}], "
-            f"{speed.runs} runs)"
+            f"{_significant(speed.high)}], {speed.runs} runs)"
         )
     else:
         text += " (one run, no interval)" if speed.runs == 1 else f" ({speed.runs} runs)"
@@ -162,8 +165,7 @@ def _speed(phase: LogPhase) -> Iterator[str]:
     for ratio in phase.ratios:
         yield (
             f"- **Against {inline(ratio.reference)}:** {_change(ratio)}, ratio {ratio.ratio:.4f} over "
-            f"{ratio.blocks} "
-            f"paired blocks"
+            f"{ratio.blocks} paired blocks"
         )
 
 
@@ -177,6 +179,16 @@ def _loss(phase: LogPhase) -> Iterator[str]:
         yield f"- **Loss:** {phase.loss:.4f} (moving average{last})"
     elif phase.loss_last_100 is not None:
         yield f"- **Loss:** {phase.loss_last_100:.4f} (mean of the last 100 steps)"
+
+
+def _memory(document: LogDocument, phase: LogPhase) -> Iterator[str]:
+    peaks = (phase.training_peak_bytes, phase.evaluation_peak_bytes)
+    parent = next((other for other in document.phases if other.name == phase.parent), None)
+    if phase.speed is not None or any(peak is not None for peak in peaks):
+        yield _peak("training", peaks[0], parent, parent and parent.training_peak_bytes)
+        yield _peak("eval", peaks[1], parent, parent and parent.evaluation_peak_bytes)
+    if phase.shared_memory:
+        yield f"- **Shared GPU memory:** {inline(phase.shared_memory)}"
 
 
 def _peak(stage: str, value: int | None, parent: LogPhase | None, before: int | None) -> str:
@@ -203,8 +215,9 @@ def _metrics(split: str, figure: MetricsFigure, baseline: QualityBaseline | None
         wanted = baseline.figure.metrics.get(name) if baseline is not None and comparable else None
         if baseline is not None and wanted:
             gain = direction * (value - wanted) / abs(wanted)
-            word = "✅ kept" if gain >= -baseline.tolerance else "❌ lost"
-            text += f" ({word}, {100 * (value - wanted) / abs(wanted):+.2f}% against the quality baseline)"
+            word = "✅ within" if gain >= -baseline.tolerance else "❌ outside"
+            percent = 100 * (value - wanted) / abs(wanted)
+            text += f" ({word} tolerance, {percent:+.2f}% from {inline(baseline.phase)})"
         yield text
 
 
@@ -230,7 +243,7 @@ def _table(document: LogDocument) -> Iterator[str]:
 def _row(document: LogDocument, phase: LogPhase) -> Iterator[str]:
     yield phase.name
     yield _significant(phase.speed.steps_per_second) if phase.speed else "-"
-    baseline = document.phases[0].name
+    baseline = next((other.name for other in document.phases if not other.parent), "")
     by_name = {ratio.reference: ratio for ratio in phase.ratios}
     for reference in (phase.parent, baseline):
         yield _change(by_name[reference]) if reference in by_name else "-"
