@@ -71,6 +71,15 @@ def huge(table: Table, view: Pinhole) -> None:
     table.geometry[:, OPACITY_LOGITS] -= 4
 
 
+def steep(table: Table, view: Pinhole) -> None:
+    """A fraction of a pixel wide: without the 2D filter alpha falls by orders of magnitude from row to row."""
+    generator = np.random.default_rng(7)
+    table.geometry[:, LOG_SCALES] = generator.uniform(-5.2, -4.4, (table.count, 3))
+    table.geometry[:, LOG_SCALES.start] += generator.uniform(0, 1.5, table.count)
+    table.geometry[:, FILTER_3D] = 0
+    table.geometry[:, OPACITY_LOGITS] = 8
+
+
 def needles(table: Table, view: Pinhole) -> None:
     generator = np.random.default_rng(4)
     table.geometry[:, LOG_SCALES] = np.log([1.0, 2e-3, 2e-3]) + generator.normal(size=(table.count, 3)) * 0.5
@@ -134,6 +143,7 @@ SPECIAL: dict[str, Callable[[Table, Pinhole], None]] = {
     for shape in (
         tiny,
         huge,
+        steep,
         needles,
         discs,
         off_screen,

@@ -49,6 +49,12 @@ def test_unusual_gaussians_agree(native: Backend, name: str, settings: str) -> N
     assert exact.gradients.visible.any() == (name != "invisible")
 
 
+def test_gaussians_thinner_than_a_pixel_agree_without_the_2d_filter(native: Backend) -> None:
+    """Without the filter the exponential's row recurrence meets its steepest slopes."""
+    view = camera(100, 64, seed=4)
+    assert_agrees(native, special("steep", view, count=400), view, SETTINGS["no 2d filter"])
+
+
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 def test_nothing_shows_the_background(native: Backend, size: tuple[int, int]) -> None:
     settings = RasterSettings(background=(0.25, 0.5, 1.0), absolute_gradients=True)
