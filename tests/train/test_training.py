@@ -327,6 +327,24 @@ def test_a_run_that_cannot_fit_does_not_start(
     assert not config.model_path.exists()
 
 
+def test_growth_that_does_not_fit_ends_with_a_checkpoint_to_go_on_from(
+    make: Make, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make()
+    events: list[Event] = []
+    with pytest.raises(NotEnoughMemory, match=r"Densification wants .* --max-gaussians 120"):
+        for event in train(config, backend):
+            events.append(event)
+            monkeypatch.setattr("splatmeter.memory.available_bytes", lambda: 1000)
+    assert isinstance(events[-1], Failed) and events[-1].step == 10
+    monkeypatch.undo()
+    run(make(resume=True, checkpoint_iterations=(40,)), backend)
+    run(make("plain", checkpoint_iterations=(40,)), backend)
+    assert config.model_path is not None
+    plain = config.model_path.parent / "plain" / "chkpnt40.safetensors"
+    assert bits(config.model_path / "chkpnt40.safetensors") == bits(plain)
+
+
 def test_the_training_clock_leaves_out_evaluation_saving_and_listeners() -> None:
     from splatmeter.train.stopwatch import Stopwatch
 

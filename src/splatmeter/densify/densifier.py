@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from splatmeter import memory
 from splatmeter.densify import prune, statistics
 from splatmeter.densify.adaptive import CRITERIA, Candidates, within_budget
 from splatmeter.densify.surgery import SHRINK, Plan, operate
-from splatmeter.ops import Backend, Table
+from splatmeter.errors import NotEnoughMemory
+from splatmeter.ops import HARMONICS_WIDTH, Backend, Table
+from splatmeter.units import bytes_text, count_text
 
 RECOVERY_STEPS = 500
 """No aggressive pruning so soon after an opacity reset: everything is faint then."""
@@ -77,10 +80,11 @@ class Densifier:
 
     # ---- the changes --------------------------------------------------------------------------------------
     def grow(self, step: int, table: Table, generator: np.random.Generator) -> tuple[Table, Change]:
-        """Clone, split and prune in one rearrangement."""
+        """Clone, split and prune in one rearrangement; NotEnoughMemory, nothing changed, if it cannot fit."""
         rule = self.settings
         candidates = CRITERIA[rule.criterion](statistics.read(table), rule.threshold)
         plan, change = self._plan(step, table, candidates)
+        require_room(table.count, change)
         return operate(table, plan, self.backend, generator), change
 
     def prune(self, table: Table, generator: np.random.Generator) -> tuple[Table, Change]:
@@ -113,3 +117,18 @@ class Densifier:
     def _lowest_opacity(self, aggressive: bool) -> float:
         extra = self.settings.aggressive_opacity if aggressive else None
         return max(prune.LOWEST_OPACITY, extra or 0.0)
+
+
+def require_room(count: int, change: Change) -> None:
+    """Ending with a checkpoint is better than being killed by the system in the middle."""
+    more = change.cloned + change.split - change.pruned
+    if more <= 0:
+        return
+    needed = more * memory.NATIVE_BYTES_PER_GAUSSIAN + (count + more) * 4 * HARMONICS_WIDTH
+    free = memory.available_bytes()
+    if needed > free:
+        raise NotEnoughMemory(
+            f"Densification wants {count_text(count + more)} Gaussians and {bytes_text(needed)} more memory, "
+            f"but {bytes_text(free)} are free. Go on with --max-gaussians {count} or a higher "
+            "--densify-grad-threshold."
+        )

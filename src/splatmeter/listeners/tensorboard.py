@@ -24,11 +24,14 @@ class TensorBoard:
             from tensorboardX import SummaryWriter
         except ImportError:
             raise MissingExtra("Writing for TensorBoard", "tensorboard") from None
-        self._writer: Any = SummaryWriter(str(folder))
+        self._open = lambda: SummaryWriter(str(folder))
+        self._writer: Any = None  # made at the first event: the folder may yet be refused
         self._last: Progress | None = None
         self._shown: set[str] = set()
 
     def __call__(self, event: Event) -> None:
+        if self._writer is None:
+            self._writer = self._open()
         if isinstance(event, Progress):
             self._progress(event)
         elif isinstance(event, Densified):
@@ -41,7 +44,8 @@ class TensorBoard:
             self._writer.flush()
 
     def close(self) -> None:
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
     def _progress(self, event: Progress) -> None:
         self._scalar("train_loss_patches/total_loss", event.loss_last, event.step)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from splatmeter import memory
 from splatmeter.densify.densifier import Densifier
 from splatmeter.errors import UsageError
 from splatmeter.gaussians import initialize
@@ -44,9 +45,8 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
     """Reads everything and writes nothing: whatever is wrong shows before an output folder is touched."""
     scene = load_scene(config.scene_options())
     start = starting_checkpoint(config)
-    expected = predict(config, scene, scene.points.count)
-    if start is None:
-        expected.require()
+    expected = predict(config, scene, _expected_gaussians(scene, start))
+    expected.require()
     resumed = _begin(config, scene, backend) if start is None else _resume(start, config, scene, backend)
     state = resumed.state
     if state.step >= config.iterations:
@@ -73,6 +73,13 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
         started_from=start,
         warnings=(*scene.notes, *resumed.warnings, *filter(None, [expected.warning]), *_leaks(state, scene)),
     )
+
+
+def _expected_gaussians(scene: Scene, start: Path | None) -> int:
+    """One per point, or as many as a checkpoint of this size can hold."""
+    if start is None or not start.is_file():
+        return scene.points.count
+    return start.stat().st_size // memory.HELD_BYTES_PER_GAUSSIAN
 
 
 def _begin(config: TrainConfig, scene: Scene, backend: Backend) -> Resumed:

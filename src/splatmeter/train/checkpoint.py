@@ -130,7 +130,7 @@ def _table(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Table:
     for name, width in _WIDTHS.items():
         if arrays[name].shape != (count, width) or arrays[name].dtype != np.float32:
             raise CheckpointError(f"The checkpoint {path} is damaged: {name} has shape {arrays[name].shape}.")
-    return Table(**{name: arrays[name] for name in _WIDTHS})
+    return Table(*[arrays[name] for name in _WIDTHS])
 
 
 def _optimizer(

@@ -28,7 +28,11 @@ class Growth:
         """Does what is owed for `state.step`, once."""
         if state.grown >= state.step:
             return None
-        step = state.grown = state.step
+        event = self._owed(state, state.step)
+        state.grown = state.step
+        return event
+
+    def _owed(self, state: TrainingState, step: int) -> Densified | None:
         grows, resets = self.densifier.grows_at(step), self.densifier.resets_at(step)
         prunes = self.densifier.prunes_at(step) and not grows
         refreshes = self._refreshes_at(step) and not grows

@@ -119,7 +119,9 @@ def _numpy_scalars() -> list[Any]:
 
 
 def _convert(model: tuple[Any, ...]) -> tuple[Table, int]:
-    values = dict(zip(("xyz", "f_dc", "f_rest", "scaling", "rotation", "opacity"), model[1:7], strict=True))
+    values: dict[str, Any] = dict(
+        zip(("xyz", "f_dc", "f_rest", "scaling", "rotation", "opacity"), model[1:7], strict=True)
+    )
     moments = {name: model[10]["state"].get(index, {}) for name, index in _GROUPS.items()}
     table = empty_table(len(values["xyz"]))
     updates = max(int(moment.get("step", 0)) for moment in moments.values())

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from splatmeter import __version__, memory
-from splatmeter.errors import Diverged, SplatmeterError
+from splatmeter.errors import Diverged, NotEnoughMemory
 from splatmeter.events import Event, Failed, Finished, Progress, Saved, Started, Warned
 from splatmeter.gaussians import gaussians
 from splatmeter.memory import StagePeaks
@@ -19,7 +19,7 @@ from splatmeter.scene.scene import fingerprint
 from splatmeter.train.assemble import Parts, assemble
 from splatmeter.train.config import TrainConfig, to_json
 from splatmeter.train.judge import Judge
-from splatmeter.train.session import Session, refuse_used_folder, with_output_folder
+from splatmeter.train.session import Session, refuse_used_folder, sha256_of, with_output_folder
 from splatmeter.train.state import poses_fingerprint
 from splatmeter.train.step import NonFiniteLossError
 from splatmeter.update.settled import settled_copy
@@ -72,8 +72,13 @@ class _Run:
             failure = self._failed(str(problem))
             yield failure
             raise Diverged(failure.message) from None
-        except SplatmeterError as problem:
-            yield Failed(self.parts.state.step, str(problem), self.last_checkpoint)
+        except NotEnoughMemory as problem:
+            saved = self._save_checkpoint()
+            yield saved
+            yield Failed(saved.step, str(problem), saved.path)
+            raise NotEnoughMemory(f"{problem} The state so far is {saved.path}.") from None
+        except Exception as problem:
+            yield Failed(self.parts.state.step, f"{problem}", self.last_checkpoint)
             raise
         self.parts.clock.pause()
         yield self._finished(reason)
@@ -144,9 +149,15 @@ class _Run:
             train_images=[view.name for view in scene.train],
             test_images=[view.name for view in scene.test],
             ancestor_images=state.ancestry.listed(),
-            hashes={"scene": fingerprint(scene), "poses": poses_fingerprint(scene)},
+            hashes=self._hashes(),
             environment=_environment(self.parts.backend),
         )
+
+    def _hashes(self) -> dict[str, str]:
+        start = self.parts.started_from
+        origin = {} if start is None else {"checkpoint": sha256_of(start)}
+        scene = self.parts.scene
+        return {"scene": fingerprint(scene), "poses": poses_fingerprint(scene), **origin}
 
     def _progress(self, loss: float) -> Progress:
         self.parts.backend.synchronize()

@@ -109,7 +109,7 @@ class Session:
             ("fused.ply", "fused model", ply.write_fused),
         ):
             write(folder / name, table, self.config.sh_degree, comments, settings)
-            yield Saved(state.step, str(folder / name), content, _sha256(folder / name))
+            yield Saved(state.step, str(folder / name), content, sha256_of(folder / name))
 
     def save_checkpoint(self, state: TrainingState, scene: Scene, clock_seconds: float) -> Saved:
         path = checkpoint.path_for(self.folder, state.step)
@@ -146,7 +146,7 @@ def _write(path: Path, text: str) -> None:
         file.write(text.encode())
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
     with path.open("rb") as file:
         digest = hashlib.sha256()
         while block := file.read(2**20):

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import builtins
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from splatmeter.errors import MissingExtra
+from splatmeter.events import (
+    Densified,
+    Evaluated,
+    Event,
+    Failed,
+    Finished,
+    Progress,
+    Saved,
+    Started,
+    Warned,
+    from_line,
+)
+from splatmeter.listeners.json_lines import JsonLines, StreamLines
+from splatmeter.listeners.progress import BarProgress, PlainProgress, Speed, progress_for, sentence
+from splatmeter.listeners.tensorboard import TensorBoard
+
+STORY: list[Event] = [
+    Started({"iterations": 100}, 0, 1200, ["a.png", "b.png"], ["c.png"]),
+    Warned("Photos are dark.", "Open the window."),
+    Progress(10, 1.0, 0.5, 1200, 0.4, {"blend": 0.2}, 2**20),
+    Progress(20, 2.0, 0.3, 1200, 0.2, {"blend": 0.2}, 2**20),
+    Densified(20, 5, 6, 7, 1204, 0.3),
+    Evaluated(
+        20, "test", {"l1": 0.1, "psnr": 21.5, "ssim": 0.7}, {"c.png": {"psnr": 21.5}, "d.png": {"psnr": 14.6}}
+    ),
+    Saved(20, "out/fused.ply", "fused model"),
+    Finished(100, 75.0, 1204, peak_memory_bytes={"training": 2**30}, loss=0.1),
+    Failed(101, "the loss is nan"),
+]
+
+
+def test_lines_come_back_as_the_same_events(tmp_path: Path) -> None:
+    listener = JsonLines(tmp_path / "events.jsonl")
+    assert not (tmp_path / "events.jsonl").exists()
+    for event in STORY:
+        listener(event)
+        assert from_line((tmp_path / "events.jsonl").read_text().splitlines()[-1]).kind == event.kind
+    listener.close()
+    read = [from_line(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert read[3] == STORY[3] and read[4] == STORY[4]
+
+
+def test_a_resumed_run_appends(tmp_path: Path) -> None:
+    for _ in range(2):
+        listener = JsonLines(tmp_path / "events.jsonl")
+        listener(STORY[1])
+        listener.close()
+    assert len((tmp_path / "events.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_stream_gets_each_line_at_once() -> None:
+    stream = io.StringIO()
+    StreamLines(stream)(STORY[1])
+    assert from_line(stream.getvalue().strip()) == STORY[1]
+
+
+def test_plain_lines_are_rare_and_say_what_matters() -> None:
+    stream, time = io.StringIO(), iter([0.0, 0.0, 1.0, 7.0, 7.0]).__next__
+    listener = PlainProgress(stream, now=time)
+    for event in (STORY[0], STORY[2], STORY[3], Progress(30, 3.0, 0.2, 1300, 0.2, {}, 2**20)):
+        listener(event)
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 3  # started, the first report, and the one seven seconds later
+    assert lines[2] == "step 30/100  loss 0.20000  10.0 it/s  1300 Gaussians  1.0 MiB, 7.0 s left"
+
+
+def test_the_worst_view_is_shown_beside_the_mean() -> None:
+    assert sentence(STORY[5]).endswith("psnr 21.50 dB  ssim 0.7000  (worst view d.png: 14.60 dB)")
+
+
+@pytest.mark.parametrize("event", STORY, ids=lambda event: event.kind)
+def test_every_listener_takes_every_event_also_alone(event: Event) -> None:
+    PlainProgress(io.StringIO())(event)
+    bar = BarProgress(io.StringIO())
+    bar(event)
+    bar.close()
+
+
+def test_the_bar_shows_the_story() -> None:
+    stream = io.StringIO()
+    bar = BarProgress(stream)
+    for event in STORY:
+        bar(event)
+    bar.close()
+    assert "Open the window" in stream.getvalue() and "worst view d.png" in stream.getvalue()
+
+
+def test_pipes_get_lines_and_no_bar() -> None:
+    assert isinstance(progress_for(io.StringIO()), PlainProgress)
+
+
+def test_speed_is_of_the_training_clock_and_zero_when_unknown() -> None:
+    speed = Speed()
+    assert speed.value == 0.0
+    speed.note(10, 1.0)
+    assert speed.value == 0.0
+    speed.note(30, 3.0)
+    assert speed.value == 10.0
+
+
+class Writer:
+    """Stands in for tensorboardX: remembers what it was told."""
+
+    def __init__(self, folder: str) -> None:
+        self.scalars: dict[str, float] = {}
+        self.images: list[str] = []
+        self.histograms: list[str] = []
+        self.flushed = 0
+
+    def add_scalar(self, name: str, value: float, step: int) -> None:
+        assert math.isfinite(value)
+        self.scalars[name] = value
+
+    def add_image(self, name: str, pixels: np.ndarray, step: int, dataformats: str) -> None:
+        assert dataformats == "HWC" and pixels.shape == (2, 3, 3)
+        self.images.append(name)
+
+    def add_histogram(self, name: str, values: np.ndarray, step: int) -> None:
+        self.histograms.append(name)
+
+    def flush(self) -> None:
+        self.flushed += 1
+
+    def close(self) -> None:
+        self.flush()
+
+
+@pytest.fixture
+def writer(monkeypatch: pytest.MonkeyPatch) -> type[Writer]:
+    import sys
+    from types import SimpleNamespace
+
+    monkeypatch.setitem(sys.modules, "tensorboardX", SimpleNamespace(SummaryWriter=Writer))  # type: ignore[arg-type]
+    return Writer
+
+
+def test_tensorboard_uses_the_originals_names(tmp_path: Path, writer: type[Writer]) -> None:
+    board = TensorBoard(tmp_path)
+    for event in STORY:
+        board(event)
+    told = board._writer.scalars
+    assert told["test/loss_viewpoint - l1_loss"] == 0.1 and told["test/loss_viewpoint - psnr"] == 21.5
+    assert told["train_loss_patches/total_loss"] == 0.2 and told["total_points"] == 1200
+    assert told["iter_time"] == pytest.approx(100.0) and told["pass_ms/blend"] == pytest.approx(20.0)
+    assert told["test/worst_view - psnr"] == 14.6 and told["densification/pruned"] == 7
+    assert board._writer.flushed
+
+
+def test_tensorboard_shows_each_photo_once_and_each_render_every_time(
+    tmp_path: Path, writer: type[Writer]
+) -> None:
+    files: dict[str, str] = {"opacities": str(tmp_path / "o.npy")}
+    np.save(tmp_path / "o.npy", np.array([0.5], np.float32))
+    for kind in ("render", "ground_truth"):
+        Image.fromarray(np.zeros((2, 3, 3), np.uint8)).save(tmp_path / f"{kind}.png")
+        files[f"{kind}/c.png"] = str(tmp_path / f"{kind}.png")
+    board = TensorBoard(tmp_path)
+    for step in (1, 2):
+        board(Evaluated(step, "test", {"psnr": 20.0}, {}, files))
+    assert board._writer.images.count("test_view_c.png/render") == 2
+    assert board._writer.images.count("test_view_c.png/ground_truth") == 1
+    assert board._writer.histograms == ["scene/opacity_histogram"] * 2
+
+
+def test_a_missing_extra_names_the_command_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name == "tensorboardX":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtra, match=r"pip install 'splatmeter\[tensorboard\]'"):
+        TensorBoard(tmp_path)
