@@ -1,4 +1,4 @@
-"""`splatmeter lab`: one parser for all its commands; the work is in the modules beside it, loaded when chosen."""
+"""`splatmeter lab`: one parser for all its commands; the modules beside it do the work, loaded when chosen."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     top = _Parser(
         prog="splatmeter lab",
         description="Measure, compare and judge optimisation phases of any splatting trainer, and write the log.",
-        epilog="The usual way: init, prepare, phase add, run (or ab), verdict, log.",
+        epilog="The usual way: init, prepare, phase add NAME -- OPTIONS, run (or ab), verdict, log.",
     )
     top.add_argument(
         "--lab", type=Path, default=None, help="the lab's folder (default: $SPLATMETER_LAB, . or ./lab)"
@@ -90,7 +90,7 @@ def _plan_commands(commands: argparse._SubParsersAction) -> None:
     phase = _add(commands, "phase", "lab_plan", "add, change or list phases")
     actions = phase.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=_Parser)
     actions.add_parser("list", help="all phases with state and verdict")
-    add = actions.add_parser("add", help="add a phase")
+    add = actions.add_parser("add", help="add a phase; after -- its trainer options, or another command")
     add.add_argument("name")
     add.add_argument(
         "--parent", default=None, help="the phase it builds on (default: the newest; none for the first)"
@@ -108,9 +108,6 @@ def _phase_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reason", help="why it is planned or on hold")
     parser.add_argument(
         "--change", action="append", help="declare an aspect it changes: gaussians, split, quality ..."
-    )
-    parser.add_argument(
-        "--options", nargs="+", action="extend", help="trainer options; write --options=--flag for the first"
     )
     parser.add_argument("--variable", action="append", metavar="NAME=VALUE", help="environment variable")
     parser.add_argument("--revision", help="git revision, built in its own worktree")

@@ -95,16 +95,15 @@ def _changed(old: Phase, chosen: Namespace) -> Phase:
     }
     for field, name in (
         ("changes", "change"),
-        ("options", "options"),
-        ("build", "build"),
+                ("build", "build"),
         ("code_changes", "code_change"),
     ):
         if getattr(chosen, name):
             given[field] = tuple(getattr(chosen, name))
     if chosen.variable:
         given["environment"] = phases.variables(chosen.variable)
-    if chosen.foreign:
-        given["command"] = chosen.foreign
+    if chosen.foreign:  # what begins with a dash adds to the trainer's own command
+        given["options" if chosen.foreign[0].startswith("-") else "command"] = chosen.foreign
     return dataclasses.replace(old, **given)  # type: ignore[arg-type]
 
 

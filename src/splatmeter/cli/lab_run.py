@@ -90,7 +90,7 @@ def _begin(lab: Lab, kind: str, phases: list[str], chosen: Namespace) -> int:
 def _carry_out(lab: Lab, plan: SessionPlan) -> int:
     session = Session(lab, plan, ChildProcess())
     steps = (session.protocol.start_iteration, session.protocol.end_iteration)
-    progress = SessionProgress(len(plan.arms), plan.blocks, len(done_blocks(session.folder)), steps)
+    progress = SessionProgress(plan.blocks, len(done_blocks(session.folder)), steps)
     print(f"session {plan.session}", file=sys.stderr)
     with _ended_politely(), contextlib.closing(session.beats(lambda: _decided(lab, plan))) as beats:
         for beat in beats:

@@ -7,6 +7,7 @@ the git remote is never read.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import platform
@@ -52,6 +53,7 @@ def collect(directory: Path | None = None, declared: Mapping[str, str] | None = 
     }
 
 
+@functools.cache
 def cpu() -> dict[str, Any]:
     import psutil
 
@@ -64,6 +66,7 @@ def cpu() -> dict[str, Any]:
     }
 
 
+@functools.cache
 def machine_identity() -> str:
     """Stable for one machine, and tells nobody its name."""
     import psutil
@@ -78,6 +81,7 @@ def machine_identity() -> str:
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for package in PACKAGES:

@@ -109,6 +109,7 @@ class TreeSampler:
     def stop(self) -> None:
         self._stop.set()
         self._thread.join()
+        self.wall_seconds = time.perf_counter() - self._begin
 
     @property
     def share(self) -> float:

@@ -26,8 +26,11 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.mkdir(parents=True, exist_ok=True)
-        self._events: TextIO = (path / EVENTS).open("w", encoding="utf-8", buffering=1)
+        self._events: TextIO | None = None
+
+    def begin(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._events = (self.path / EVENTS).open("w", encoding="utf-8", buffering=1)
 
     def command(self, record: Mapping[str, Any]) -> None:
         write_json(self.path / "command.json", record)
@@ -44,6 +47,7 @@ class RunFolder:
         write_json(self.path / PROCESS, {"pid": pid, "arguments": list(command.arguments)})
 
     def arrival(self, arrival: Arrival) -> None:
+        assert self._events is not None, "begin() comes first"
         self._events.write(f'{{"seconds":{arrival.seconds:.6f},"line":{to_line(arrival.event)}}}\n')
 
     def result(self, record: Mapping[str, Any]) -> None:
@@ -52,7 +56,7 @@ class RunFolder:
         write_json(self.path / RESULT, record)
 
     def close(self) -> None:
-        if not self._events.closed:
+        if self._events and not self._events.closed:
             self._events.flush()
             with contextlib.suppress(OSError):
                 os.fsync(self._events.fileno())

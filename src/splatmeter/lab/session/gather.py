@@ -118,8 +118,13 @@ def slice_samples(lab: Lab, session: str) -> list[SliceSample]:
 
 
 def sessions_of(lab: Lab, reference: str, candidate: str) -> list[str]:
-    """Sessions in which both phases ran as arms, oldest first; an A/A has the same phase twice."""
-    rows = Index(lab).rows("SELECT session, arms FROM sessions WHERE kind != 'record' ORDER BY session")
+    """Ended sessions in which both phases were arms, oldest first; an A/A has the same phase twice.
+
+    A session under way is not among them: judging it early would be peeking.
+    """
+    rows = Index(lab).rows(
+        "SELECT session, arms FROM sessions WHERE kind != 'record' AND ended IS NOT NULL ORDER BY session"
+    )
     found: list[str] = []
     for row in rows:
         phases = [arm["phase"] for arm in json.loads(row["arms"])]

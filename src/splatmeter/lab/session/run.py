@@ -144,6 +144,7 @@ class Run:
             machine=self._environment["machine"],
             revision=self._environment["git"].get("revision", ""),
         )
+        self._folder.begin()
         self._folder.environment(self._environment)
         self._folder.command(
             {

@@ -105,7 +105,7 @@ class Session:
                     yield self._beat(block, run, "running", arrival)
                 yield from self._finish(block, run, None)
         names = [run.spec.folder.name for run in runs]
-        write_json(folder / "block.json", {"block": block, "runs": names, "time": now()})
+        write_json(folder / "block.json", {"block": block, "runs": names, "time": now(), "unix": time.time()})
         yield Beat(block, self.plan.blocks, "", "block done")
 
     def _sliced(self, block: int, runs: list[Run], folder: Path) -> Iterator[Beat]:

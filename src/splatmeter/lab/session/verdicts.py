@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from splatmeter.errors import MissingFile
@@ -68,7 +67,6 @@ def judged(lab: Lab, reference: str, candidate: str, session: str = "") -> Judge
     """By the newest session that has both arms, or the one named; a *faster* said before makes it *verified*."""
     sessions = [session] if session else gather.sessions_of(lab, reference, candidate)
     found = [(name, comparison(lab, reference, candidate, name)) for name in sessions[-2:]]
-    found = [(name, item) for name, item in found if item.runs]
     if not found:
         raise MissingFile(
             f"{candidate} has not been measured against {reference}; `splatmeter lab ab {reference} {candidate}` does it"
@@ -127,9 +125,6 @@ def latest_noise(lab: Lab, plan: SessionPlan) -> NoiseFloor | None:
 
 
 def _ended(lab: Lab, session: str) -> float:
-    """When its last block was finished; sessions of the same second are told apart by their order."""
-    times = [read_json(path) for path in (lab.sessions / session / "blocks").glob("*/block.json")]
-    stamps = [
-        time.mktime(time.strptime(record["time"][:19], "%Y-%m-%dT%H:%M:%S")) for record in times if record
-    ]
-    return max(stamps, default=0.0)
+    """When its last block was finished, in seconds since 1970."""
+    records = [read_json(path) for path in (lab.sessions / session / "blocks").glob("*/block.json")]
+    return max((record["unix"] for record in records if record), default=0.0)
