@@ -157,3 +157,17 @@ def test_broken_gaussians_are_left_out_and_counted(tiny: TinyRun, capsys: pytest
     assert splatmeter("eval", "-m", tiny.folder, "--lpips", "none", "--json") == 0
     shown = capsys.readouterr()
     assert "1 Gaussians" in shown.err and json.loads(shown.out)["nonfinite"] == 1
+
+
+def test_levels_of_a_multi_scale_scene_are_averaged_apart(original: TinyRun) -> None:
+    from splatmeter.cli.eval import _of_scale, text
+    from splatmeter.evaluate.protocol import Report
+    from splatmeter.scene.scene import SceneOptions, View, load_scene
+
+    base = load_scene(SceneOptions(original.scene, eval=True)).test[0]
+    views = [View(f"{level}.png", base.camera, base.photo, level % 2) for level in range(4)]
+    rows = {view.name: {"psnr": 10.0 * k, "ssim": 0.5, "l1": 0.1} for k, view in enumerate(views)}
+    found = _of_scale(Report({"psnr": 15.0, "ssim": 0.5, "l1": 0.1}, rows), views)
+    assert found["levels"]["0"]["psnr"] == 10 and found["levels"]["1"]["psnr"] == 20
+    about = {"model": "m", "step": 1, "gaussians": 1, "kernel_size": 0.1, "compensate": True, "lpips": None}
+    assert "level" in text(about | {"splits": {"test": {"1": found}}})

@@ -29,7 +29,7 @@ def test_filtered_forms_match_the_published_products() -> None:
     np.testing.assert_allclose(gaussians.filtered_scales(table), np.sqrt(spread), rtol=1e-6)
     np.testing.assert_allclose(gaussians.filtered_opacities(table), expected, rtol=1e-6)
     np.testing.assert_allclose(
-        gaussians.filtered_opacity_logits(table), np.log(expected / (1 - expected)), rtol=1e-9, atol=1e-9
+        gaussians.fused(table)[1], np.log(expected / (1 - expected)), rtol=1e-9, atol=1e-9
     )
 
 
@@ -39,7 +39,7 @@ def test_without_a_filter_nothing_changes() -> None:
     np.testing.assert_allclose(gaussians.filtered_scales(table), gaussians.scales(table), rtol=1e-6)
     np.testing.assert_allclose(gaussians.filtered_opacities(table), gaussians.opacities(table), rtol=1e-6)
     logits = table.geometry[:, OPACITY_LOGITS]
-    np.testing.assert_allclose(gaussians.filtered_opacity_logits(table), logits, rtol=1e-6)
+    np.testing.assert_allclose(gaussians.fused(table)[1], logits, rtol=1e-6)
 
 
 def test_a_collapsed_axis_stays_finite() -> None:
@@ -47,7 +47,7 @@ def test_a_collapsed_axis_stays_finite() -> None:
     table = empty_table(1, trainable=False)
     table.geometry[0, LOG_SCALES] = (-60, -1, -1)
     table.geometry[0, FILTER_3D] = 0.01
-    logit = gaussians.filtered_opacity_logits(table)[0]
+    logit = gaussians.fused(table)[1][0]
     assert np.isfinite(logit)
     assert logit == pytest.approx(np.log(0.5) - 60 - np.log(0.01), rel=1e-3)
     assert np.isfinite(gaussians.filtered_log_scales(table)).all()
@@ -58,7 +58,7 @@ def test_extreme_opacities_neither_overflow_nor_lose_their_logit(stored: float) 
     table = empty_table(1, trainable=False)
     table.geometry[0, OPACITY_LOGITS] = stored
     assert 0 <= gaussians.opacities(table)[0] <= 1
-    assert gaussians.filtered_opacity_logits(table)[0] == pytest.approx(stored, abs=1e-6)
+    assert gaussians.fused(table)[1][0] == pytest.approx(stored, abs=1e-6)
 
 
 def test_logit_undoes_sigmoid() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,8 @@ CONVENTIONS = ("unit", "signed")
 class Lpips:
     """A callable on two pictures [3, H, W]; close it, or use it as a context, to end the child.
 
+    A forgotten one ends its child when it is collected or when the program leaves.
+
     Raises at once, before any rendering, when weights or torch are not there.
     """
 
@@ -31,12 +35,13 @@ class Lpips:
         if convention not in CONVENTIONS:
             raise UsageError(f"{convention!r} is no LPIPS convention; choose unit or signed.")
         self.weights = find(network, weights)
-        if importlib.util.find_spec("torch") is None:
+        if not torch_is_there():
             raise MissingExtra("LPIPS", "torch")
         self.name = f"lpips {network} ({convention})"
         self.peak_memory_bytes = 0
-        self._folder = tempfile.TemporaryDirectory(prefix="splatmeter-lpips-")
+        self._folder = Path(tempfile.mkdtemp(prefix="splatmeter-lpips-"))
         self._child = _start()
+        self._end = weakref.finalize(self, _finish, self._child, self._folder)
         try:
             request = {"network": network, "convention": convention}
             paths = {"backbone": str(self.weights.backbone), "heads": str(self.weights.heads)}
@@ -46,7 +51,7 @@ class Lpips:
             raise
 
     def __call__(self, render: Pixels, photo: Pixels) -> float:
-        paths = {role: Path(self._folder.name) / f"{role}.png" for role in ("render", "photo")}
+        paths = {role: self._folder / f"{role}.png" for role in ("render", "photo")}
         write_png(paths["render"], render)
         write_png(paths["photo"], photo)
         return self.of_files(paths["render"], paths["photo"])
@@ -57,19 +62,7 @@ class Lpips:
         return float(answer["lpips"])
 
     def close(self) -> None:
-        """Ends the child by ending its input; a child that does not listen is killed."""
-        for stream in (self._child.stdin, self._child.stdout):
-            if stream is not None:
-                try:
-                    stream.close()
-                except OSError:  # it died with our last words unread
-                    continue
-        try:
-            self._child.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self._child.kill()
-            self._child.wait()
-        self._folder.cleanup()
+        self._end()
 
     def __enter__(self) -> Lpips:
         return self
@@ -97,6 +90,11 @@ class Lpips:
         return answer
 
 
+def torch_is_there() -> bool:
+    """Without importing it: this process stays small."""
+    return importlib.util.find_spec("torch") is not None
+
+
 def _start() -> subprocess.Popen[str]:
     """The child finds this very package, wherever the parent took it from."""
     package = str(Path(splatmeter.__file__).parents[1])
@@ -110,3 +108,19 @@ def _start() -> subprocess.Popen[str]:
         encoding="utf-8",
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
     )
+
+
+def _finish(child: subprocess.Popen[str], folder: Path) -> None:
+    """Ends the child by ending its input; a child that does not listen is killed."""
+    for stream in (child.stdin, child.stdout):
+        if stream is not None:
+            try:
+                stream.close()
+            except OSError:  # it died with our last words unread
+                continue
+    try:
+        child.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+    shutil.rmtree(folder, ignore_errors=True)

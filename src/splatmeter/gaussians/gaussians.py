@@ -25,9 +25,9 @@ __all__ = [
     "degree_of",
     "filtered_log_scales",
     "filtered_opacities",
-    "filtered_opacity_logits",
     "filtered_scales",
     "finite_rows",
+    "fused",
     "harmonics_degree",
     "logit",
     "mean_opacity",
@@ -87,31 +87,34 @@ def filtered_scales(table: Table) -> F32:
         return np.exp(filtered_log_scales(table)).astype(np.float32)  # [N, 3]
 
 
-def _log_coefficients(table: Table) -> F64:
+def _log_coefficients(table: Table, log_scales: F64) -> F64:
+    """log of the product over the axes of s / s', s' being the filtered scales: at most 0."""
     with np.errstate(invalid="ignore"):
-        return (table.geometry[:, LOG_SCALES] - filtered_log_scales(table)).sum(axis=1)  # [N], at most 0
+        return np.minimum((table.geometry[:, LOG_SCALES] - log_scales).sum(axis=1), 0)  # [N]
 
 
 def opacity_coefficients(table: Table) -> F32:
     """Product over the axes of s / s': what the 3D filter multiplies the opacity with."""
-    return np.exp(np.minimum(_log_coefficients(table), 0)).astype(np.float32)  # [N]
+    return np.exp(_log_coefficients(table, filtered_log_scales(table))).astype(np.float32)  # [N]
 
 
 def filtered_opacities(table: Table) -> F32:
-    logits = table.geometry[:, OPACITY_LOGITS]
-    return (sigmoid(logits) * np.exp(np.minimum(_log_coefficients(table), 0))).astype(np.float32)  # [N]
+    opacity = sigmoid(table.geometry[:, OPACITY_LOGITS])  # [N]
+    return (opacity * np.exp(_log_coefficients(table, filtered_log_scales(table)))).astype(np.float32)  # [N]
 
 
-def filtered_opacity_logits(table: Table) -> F64:
-    """logit(o c) without forming o c, so that faint and nearly opaque Gaussians keep their digits.
+def fused(table: Table) -> tuple[F64, F64]:
+    """Log scales [N, 3] and opacity logits [N] with the 3D filter inside.
 
-    With l = logit(o) and c in (0, 1]:  logit(o c) = log c - log((1 - c) + exp(-l)).
+    logit(o c) is found without forming o c, so that faint and nearly opaque Gaussians keep their digits:
+    with l = logit(o) and c in (0, 1],  logit(o c) = log c - log((1 - c) + exp(-l)).
     """
+    log_scales = filtered_log_scales(table)
+    coefficient = _log_coefficients(table, log_scales)  # [N] log c
     logits = table.geometry[:, OPACITY_LOGITS].astype(np.float64)
-    coefficient = np.minimum(_log_coefficients(table), 0)  # [N] log c
     with np.errstate(divide="ignore", invalid="ignore"):
         lost = np.log(-np.expm1(coefficient))  # [N] log(1 - c), -inf without a filter
-        return coefficient - np.logaddexp(lost, -logits)  # [N]
+        return log_scales, coefficient - np.logaddexp(lost, -logits)
 
 
 def harmonics_degree(table: Table) -> int:

@@ -162,8 +162,8 @@ def _raw_block(rows: Table, rest: list[int]) -> F32:
 
 
 def _fused_block(rows: Table, rest: list[int]) -> F32:
-    logits = gaussians.filtered_opacity_logits(rows)  # [R]
-    return _assemble(rows, rest, logits, gaussians.filtered_log_scales(rows), [])
+    log_scales, logits = gaussians.fused(rows)  # [R, 3], [R]
+    return _assemble(rows, rest, logits, log_scales, [])
 
 
 def _assemble(
