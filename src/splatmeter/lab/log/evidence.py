@@ -19,6 +19,8 @@ FEWEST_DIGITS = 4
 def too_small_for_single_runs(log: HandLog) -> list[Finding]:
     """A difference of speed that one run against another cannot show."""
     findings: list[Finding] = []
+    if log.configuration.repeated:
+        return []
     for position, phase in enumerate(log.phases):
         speed = phase.figures.get("speed")
         if speed is None or phase.repeated or speed.interval or not speed.changes:

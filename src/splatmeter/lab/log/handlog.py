@@ -104,6 +104,8 @@ class HandConfiguration:
     start: Start | None = None
     train_images: int | None = None
     test_images: int | None = None
+    repeated: bool = False
+    """The configuration says that every phase is measured more than once."""
     bullets: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -14,7 +14,9 @@ _RULE = re.compile(r"^\s*([-*_])(\s*\1){2,}\s*$")
 _SEPARATOR = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_MARKS = re.compile(r"[\u2190-\u21ff]?[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff\ufe0f\u200d]+")
+_MARKS = re.compile(
+    r"[\u2190-\u21ff]?[\u23e9-\u23fa\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff\ufe0f\u200d]+"
+)
 _EMPHASIS = re.compile(r"(\*{1,3}|`+|(?<!\w)_{1,2}(?=\S)|(?<=\S)_{1,2}(?!\w))")
 
 

@@ -164,6 +164,7 @@ def _configuration(sections: Sequence[Section], names: Sequence[str]) -> HandCon
         start=_start(section.bullets, names),
         train_images=counts[0],
         test_images=counts[1],
+        repeated=bool(_REPEATED.search(everything)),
         bullets=said,
     )
 
