@@ -130,7 +130,13 @@ def _table(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Table:
     for name, width in _WIDTHS.items():
         if arrays[name].shape != (count, width) or arrays[name].dtype != np.float32:
             raise CheckpointError(f"The checkpoint {path} is damaged: {name} has shape {arrays[name].shape}.")
-    return Table(*[arrays[name] for name in _WIDTHS])
+    return Table(
+        geometry=arrays["geometry"],
+        harmonics=arrays["harmonics"],
+        geometry_moments=arrays["geometry_moments"],
+        harmonics_first=arrays["harmonics_first"],
+        harmonics_second=arrays["harmonics_second"],
+    )
 
 
 def _optimizer(
