@@ -47,7 +47,7 @@ def init(chosen: Namespace) -> int:
     lab.root.mkdir(parents=True, exist_ok=True)
     write_text(lab.protocol_file, protocol.to_text(made))
     if BASELINE not in lab.phases.names():
-        lab.phases.add(Phase(BASELINE, title="Baseline", note="Reference, no optimisations", created=now()))
+        lab.phases.add(Phase(BASELINE, note="Reference, no optimisations", created=now()))
     print(
         f"{lab.protocol_file} written; edit it as you like, then `splatmeter lab prepare` and `lab phase add`."
     )

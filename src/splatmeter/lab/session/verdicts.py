@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from splatmeter.errors import MissingFile
 from splatmeter.lab.atomic import read_json
@@ -85,18 +86,24 @@ def phase_verdict(lab: Lab, phase: Phase) -> Verdict | None:
             return judged(lab, phase.parent, phase.name).verdict
         except MissingFile:
             pass
-    if runs_of(lab, phase.name) or not phase.parent:
+    if runs_of(lab, phase.name) or imported(lab, phase.name) or not phase.parent:
         return None
-    return declared(VerdictKind.PLANNED, phase.reason or phase.note or "nothing has been run yet")
+    return declared(VerdictKind.PLANNED, phase.reason or "nothing has been run yet")
 
 
 def state_of(lab: Lab, phase: Phase) -> str:
     """What a person declared, until runs say more."""
     if phase.parent and gather.sessions_of(lab, phase.parent, phase.name) and runs_of(lab, phase.name):
         return "measured"
-    if phase.state != "on hold" and runs_of(lab, phase.name):
+    if phase.state != "on hold" and (runs_of(lab, phase.name) or imported(lab, phase.name)):
         return "recorded"
     return phase.state
+
+
+def imported(lab: Lab, phase: str) -> dict[str, Any]:
+    """What a hand-kept log said about it; {} if none was imported."""
+    record = read_json(lab.root / "imported" / f"{phase}.json")
+    return record if isinstance(record, dict) and record.get("figures") else {}
 
 
 def runs_of(lab: Lab, phase: str) -> int:
@@ -127,4 +134,4 @@ def latest_noise(lab: Lab, plan: SessionPlan) -> NoiseFloor | None:
 def _ended(lab: Lab, session: str) -> float:
     """When its last block was finished, in seconds since 1970."""
     records = [read_json(path) for path in (lab.sessions / session / "blocks").glob("*/block.json")]
-    return max((record["unix"] for record in records if record), default=0.0)
+    return max((record.get("unix", 0.0) for record in records if record), default=0.0)

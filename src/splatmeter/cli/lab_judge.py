@@ -1,0 +1,172 @@
+"""`lab compare`, `lab verdict`, `lab gate`, `lab log`, `lab import`, `lab audit`: what it means."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from pathlib import Path
+
+from splatmeter.cli.lab import lab_folder
+from splatmeter.cli.lab_plan import now
+from splatmeter.cli.lab_text import clean, table
+from splatmeter.errors import MissingFile, UsageError
+from splatmeter.lab.atomic import finite, write_text
+from splatmeter.lab.compare.samples import Finding, Verdict
+from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.session.verdicts import Judged, judged, phase_verdict, state_of
+
+
+def compare(chosen: Namespace) -> int:
+    """Two phases; or, without names, every phase against its parent and the baseline."""
+    lab = Lab(lab_folder(chosen)).checked()
+    if bool(chosen.reference) != bool(chosen.candidate):
+        raise UsageError("name two phases, or none for all of them")
+    if chosen.reference:
+        found = [judged(lab, chosen.reference, chosen.candidate, chosen.session)]
+    else:
+        found = _all(lab)
+    if chosen.json:
+        print(json.dumps([_record(item) for item in found], ensure_ascii=False, indent=1))
+        return 0
+    rows = []
+    for item in found:
+        speed = item.comparison.speed.main
+        bounds = f"[{speed.interval_95.low:.4f}, {speed.interval_95.high:.4f}]"
+        arms = [item.comparison.candidate, item.comparison.reference]
+        rows.append([*arms, f"{speed.ratio:.4f}", bounds, speed.blocks, item.verdict.kind.value])
+    print(table(["phase", "against", "ratio", "95 % interval", "blocks", "verdict"], rows))
+    if chosen.reference:
+        _say(found[0].verdict)
+    return 0
+
+
+def _all(lab: Lab) -> list[Judged]:
+    found: list[Judged] = []
+    for phase in lab.phases.all():
+        if phase.parent:
+            for reference in dict.fromkeys([phase.parent, lab.phases.baseline(phase.name).name]):
+                try:
+                    found.append(judged(lab, reference, phase.name))
+                except MissingFile:
+                    continue
+    if not found:
+        raise MissingFile("no phase has been measured against another yet; `splatmeter lab run PHASE` does it")
+    return found
+
+
+def verdict(chosen: Namespace) -> int:
+    decided = _decided(chosen)
+    if chosen.json:
+        print(json.dumps(_verdict_record(decided), ensure_ascii=False, indent=1))
+    else:
+        _say(decided)
+    return 0
+
+
+def gate(chosen: Namespace) -> int:
+    """0 go, 1 slower or quality lost, 2 undecided or not measured, 3 questionable."""
+    decided = _decided(chosen)
+    if chosen.json:
+        print(json.dumps(_verdict_record(decided), ensure_ascii=False, indent=1))
+    else:
+        print(decided.sentence)
+    return decided.exit_code
+
+
+def _decided(chosen: Namespace) -> Verdict:
+    lab = Lab(lab_folder(chosen)).checked()
+    phase = lab.phases.get(chosen.phase)
+    if chosen.against or chosen.session:
+        return judged(lab, chosen.against or phase.parent or phase.name, phase.name, chosen.session).verdict
+    found = phase_verdict(lab, phase)
+    if found is None:
+        state = state_of(lab, phase)
+        raise MissingFile(f"{phase.name} is {state}, which has no speed verdict; `splatmeter lab run` measures it")
+    return found
+
+
+def _say(decided: Verdict) -> None:
+    print(decided.sentence)
+    for reason in decided.reasons:
+        if reason not in decided.sentence:
+            print(f"  - {reason}")
+    if decided.below_tolerated_difference:
+        print("  - below the tolerated difference")
+
+
+def _verdict_record(decided: Verdict) -> dict[str, object]:
+    return {
+        "verdict": decided.kind.value,
+        "sentence": decided.sentence,
+        "reasons": list(decided.reasons),
+        "below_tolerated_difference": decided.below_tolerated_difference,
+        "more_blocks": decided.more_blocks,
+        "exit_code": decided.exit_code,
+    }
+
+
+def _record(item: Judged) -> dict[str, object]:
+    speed = item.comparison.speed.main
+    bounds = speed.interval_95
+    return {
+        "reference": item.comparison.reference,
+        "candidate": item.comparison.candidate,
+        "session": item.session,
+        "ratio": finite(speed.ratio),
+        "interval_95": finite([bounds.low, bounds.high]),
+        "blocks": speed.blocks,
+        "findings": [finding.sentence for finding in item.comparison.findings],
+        "quality": [result.sentence for result in item.comparison.quality],
+        **_verdict_record(item.verdict),
+    }
+
+
+def log(chosen: Namespace) -> int:
+    from splatmeter.lab.log import write_log
+    from splatmeter.lab.session.document import document
+
+    lab = Lab(lab_folder(chosen)).checked()
+    path: Path = chosen.file or lab.root / "LOG.md"
+    previous = path.read_text("utf-8") if path.exists() else ""
+    write_text(path, write_log(document(lab), previous))
+    print(path)
+    return 0
+
+
+def import_log(chosen: Namespace) -> int:
+    from splatmeter.lab.log import parse_log
+    from splatmeter.lab.session.importing import import_log as taken
+
+    lab = Lab(lab_folder(chosen)).checked()
+    found = taken(lab, parse_log(_text(chosen.file)), str(chosen.file), now())
+    print(f"{len(found.added)} phases added: {', '.join(found.added) or 'none'}")
+    if found.kept:
+        print(f"{len(found.kept)} were there already and stay as they are: {', '.join(found.kept)}")
+    return 0
+
+
+def audit(chosen: Namespace) -> int:
+    """Of a written log, or of everything measured here; 3 if something makes a verdict questionable."""
+    if chosen.file is not None:
+        from splatmeter.lab.log import audit_log, parse_log
+
+        findings = audit_log(parse_log(_text(chosen.file)))
+    else:
+        lab = Lab(lab_folder(chosen)).checked()
+        findings = list(dict.fromkeys(f for item in _all(lab) for f in item.comparison.findings))
+    for finding in findings:
+        print(_line(finding))
+    print(f"{len(findings)} findings" if findings else "nothing to object to")
+    return 3 if any(finding.questions_the_verdict for finding in findings) else 0
+
+
+def _line(finding: Finding) -> str:
+    where = f" ({clean(finding.where)})" if finding.where else ""
+    return f"[{finding.severity.value}] {finding.kind}{where}: {clean(finding.sentence)}"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        raise MissingFile(f"{path} cannot be read") from None

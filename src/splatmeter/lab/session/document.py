@@ -1,0 +1,226 @@
+"""Everything the log is made of, gathered from phases, runs, comparisons and imported figures."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from splatmeter.errors import MissingFile
+from splatmeter.lab.compare.ratio import paired
+from splatmeter.lab.compare.samples import Finding
+from splatmeter.lab.log.document import (
+    LogDocument,
+    LogPhase,
+    MetricsFigure,
+    QualityBaseline,
+    RatioFigure,
+    SpeedFigure,
+)
+from splatmeter.lab.plan.phases import Phase
+from splatmeter.lab.plan.protocol import Protocol
+from splatmeter.lab.record.index import Index
+from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.session import gather
+from splatmeter.lab.session.verdicts import Judged, imported, judged, phase_verdict, state_of
+
+
+def document(lab: Lab) -> LogDocument:
+    protocol = lab.protocol()
+    phases = tuple(log_phase(lab, phase) for phase in lab.phases.all())
+    return LogDocument(
+        title=protocol.title if protocol.title != "benchmark" else "Training Speed Tracking",
+        overview="Iteration speed across optimisation phases: each against its parent and the baseline.",
+        configuration=_configuration(protocol, lab),
+        quality=_quality(phases, protocol),
+        phases=phases,
+        measurement_notes=_measurement_notes(lab, protocol),
+    )
+
+
+def log_phase(lab: Lab, phase: Phase) -> LogPhase:
+    results = counted_results(lab, phase.name)
+    comparisons = list(_comparisons(lab, phase))
+    verdict = phase_verdict(lab, phase)
+    common: dict[str, Any] = {
+        "name": phase.name,
+        "title": phase.title,
+        "parent": phase.parent,
+        "verdict": verdict,
+        "state": state_of(lab, phase),
+        "configuration": _changes(phase),
+        "code_changes": phase.code_changes,
+        "notes": phase.note,
+    }
+    told = imported(lab, phase.name)
+    if not results:
+        return LogPhase(**common, **(_imported(told) if told else {}))
+    return LogPhase(
+        **common,
+        speed=_speed(results),
+        ratios=tuple(_ratio(name, item) for name, item in comparisons),
+        loss=_mean(result.get("loss") for result in results),
+        loss_last_100=_mean(result.get("loss_last_100") for result in results),
+        training_peak_bytes=_peak(results, "training"),
+        evaluation_peak_bytes=_peak(results, "evaluation"),
+        test=_metrics(results, "test"),
+        train=_metrics(results, "train"),
+        gaussians=_rounded(_mean(result.get("gaussians_end") for result in results)),
+        mean_opacity=_mean(result.get("mean_opacity") for result in results),
+        date=results[-1]["identity"]["started"][:10],
+        findings=_findings(comparisons),
+    )
+
+
+def counted_results(lab: Lab, phase: str) -> list[dict[str, Any]]:
+    """Of the newest session that has this phase: runs of different days are not averaged together.
+
+    Slices tell nothing of memory, so a session of whole runs is preferred to a newer one of slices.
+    """
+    rows = Index(lab).rows(
+        "SELECT session, result FROM runs WHERE phase = ? AND counted = 1 ORDER BY session, block, place", (phase,)
+    )
+    sessions: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        sessions.setdefault(row["session"], []).append(json.loads(row["result"]))
+    newest_first = list(sessions.values())[::-1]
+    whole = [results for results in newest_first if any(result.get("peaks") for result in results)]
+    return (whole or newest_first or [[]])[0]
+
+
+def _comparisons(lab: Lab, phase: Phase) -> Iterable[tuple[str, Judged]]:
+    """Against the parent, then against the baseline."""
+    if not phase.parent:
+        return
+    for reference in dict.fromkeys([phase.parent, lab.phases.baseline(phase.name).name]):
+        try:
+            yield reference, judged(lab, reference, phase.name)
+        except MissingFile:
+            continue
+
+
+def _ratio(reference: str, item: Judged) -> RatioFigure:
+    speed = item.comparison.speed.main
+    bounds = speed.interval_95
+    return RatioFigure(reference, speed.ratio, bounds.low, bounds.high, speed.blocks)
+
+
+def _speed(results: list[dict[str, Any]]) -> SpeedFigure | None:
+    rates = [result["timing"]["steps_per_second"] for result in results if result.get("timing")]
+    if not rates:
+        return None
+    if len(rates) == 1:
+        return SpeedFigure(rates[0])
+    estimate = paired([math.log(rate) for rate in rates])
+    return SpeedFigure(estimate.ratio, len(rates), estimate.interval_95.low, estimate.interval_95.high)
+
+
+def _metrics(results: list[dict[str, Any]], split: str) -> tuple[MetricsFigure, ...]:
+    """Our own judgement where there is one, else what the trainer printed; means over the runs."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    for result in results:
+        for step in {item["step"] for item in result["evaluations"] if item["split"] == split}:
+            items = [i for i in result["evaluations"] if i["step"] == step and i["split"] == split]
+            ours = [item for item in items if item["judged_by"] != "trainer"]
+            found.setdefault(step, []).append((ours or items)[-1])
+    figures: list[MetricsFigure] = []
+    for step, items in sorted(found.items()):
+        names = dict.fromkeys(name for item in items for name in item["metrics"])
+        means = {name: _mean(item["metrics"].get(name) for item in items) for name in names}
+        views = len(items[0].get("images") or ()) or None
+        figures.append(MetricsFigure(step, {n: v for n, v in means.items() if v is not None}, views))
+    return tuple(figures)
+
+
+def _peak(results: list[dict[str, Any]], stage: str) -> int | None:
+    sizes = [
+        peak.get("process_bytes") or peak.get("allocated_bytes")
+        for result in results
+        for peak in result.get("peaks", ())
+        if peak["stage"] == stage
+    ]
+    return max((size for size in sizes if size), default=None)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _rounded(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+def _findings(comparisons: list[tuple[str, Judged]]) -> tuple[Finding, ...]:
+    found = dict.fromkeys(finding for _, item in comparisons for finding in item.comparison.findings)
+    return tuple(found)
+
+
+def _changes(phase: Phase) -> tuple[str, ...]:
+    lines = [f"options: {' '.join(phase.options)}"] if phase.options else []
+    lines += [f"environment: {name}={value}" for name, value in phase.environment.items()]
+    lines += [f"revision: {phase.revision}"] if phase.revision else []
+    lines += [f"patch: {phase.patch}"] if phase.patch else []
+    lines += [f"command: {' '.join(phase.command)}"] if phase.command else []
+    return (*lines, *([f"declared changes: {', '.join(phase.changes)}"] if phase.changes else []))
+
+
+def _configuration(protocol: Protocol, lab: Lab) -> dict[str, str]:
+    started = next((r["started"] for p in lab.phases.all() for r in counted_results(lab, p.name)), {})
+    counts = (len(started.get("train_images", ())), len(started.get("test_images", ())))
+    split = f"{counts[0]} train, {counts[1]} test images" if any(counts) else "counts unknown"
+    begin = f"iteration {protocol.start_iteration} → {protocol.end_iteration}"
+    return {
+        "Trainer": protocol.trainer,
+        "Dataset": protocol.scene,
+        "Resolution": f"-r {protocol.resolution}",
+        "Training": f"{protocol.iterations} iterations ({begin}), {protocol.warm_up_steps} of them warm-up",
+        "Test evaluation": f"iterations {', '.join(map(str, protocol.evaluation_steps))} ({split})",
+        "Seeds": f"{protocol.seed} to {protocol.seed + protocol.seeds - 1}, the same in both arms of a block",
+        "Tolerated difference": f"{100 * protocol.tolerated_difference:g} %",
+    }
+
+
+def _quality(phases: tuple[LogPhase, ...], protocol: Protocol) -> QualityBaseline | None:
+    """The baseline's own figures at the declared iteration, never a candidate's."""
+    for phase in phases:
+        if not phase.parent and phase.test:
+            wanted = [figure for figure in phase.test if figure.step == protocol.evaluate_at]
+            return QualityBaseline(phase.name, (wanted or list(phase.test))[0], protocol.tolerance)
+    return None
+
+
+def _measurement_notes(lab: Lab, protocol: Protocol) -> tuple[str, ...]:
+    rows = Index(lab).rows("SELECT session, kind, blocks FROM sessions ORDER BY session")
+    runs = Index(lab).rows("SELECT count(*) AS n FROM runs WHERE counted = 1")[0]["n"]
+    notes = [
+        f"Speed: training clock from step {protocol.warm_up_steps} on, evaluation and saving excluded; fresh process per run.",
+        "Ratios: paired within blocks of balanced random order, 95 % t interval on log ratios.",
+        "Memory: the trainer's high-water mark per stage, or samples of the process tree from outside.",
+        f"Evidence: {runs} counted runs in {len(rows)} sessions under {gather.folder_of(lab, '').as_posix()}.",
+    ]
+    return tuple(notes)
+
+
+def _imported(record: dict[str, Any]) -> dict[str, Any]:
+    """Figures of a hand-kept log: shown as they were written, as single runs without a verdict."""
+    figures = record.get("figures", {})
+    speed = figures.get("speed")
+    steps = record.get("evaluated_step") or 0
+    splits = {
+        split: {key.split()[1]: value for key, value in figures.items() if key.startswith(split + " ")}
+        for split in ("test", "train")
+    }
+    metrics = {split: (MetricsFigure(steps, found),) if found else () for split, found in splits.items()}
+    return {
+        "speed": SpeedFigure(speed) if speed else None,
+        "loss": figures.get("loss"),
+        "training_peak_bytes": _rounded(figures.get("training peak") or figures.get("reported peak")),
+        "evaluation_peak_bytes": _rounded(figures.get("evaluation peak")),
+        "gaussians": _rounded(figures.get("gaussians")),
+        "mean_opacity": figures.get("opacity"),
+        "date": record.get("date", ""),
+        "remark": "imported from a hand-kept log",
+        **metrics,
+    }
