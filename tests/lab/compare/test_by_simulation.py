@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -18,7 +19,9 @@ from splatmeter.lab.compare.order import block_orders, next_orders
 from splatmeter.lab.compare.power import power_of_equivalence, power_to_detect
 from splatmeter.lab.compare.quality import Quality, judge_metric
 from splatmeter.lab.compare.ratio import Estimate, evidence, paired, trimmed
+from splatmeter.lab.compare.samples import VerdictKind
 from splatmeter.lab.compare.sequential import anytime, half_width
+from splatmeter.lab.compare.verdict import Comparison, judge
 
 JITTER = 0.008
 Noise = Callable[[np.random.Generator, int], NDArray[np.float64]]
@@ -207,6 +210,29 @@ def test_looking_after_every_block_stays_honest_in_every_regime(regime: str) -> 
 @pytest.mark.parametrize("regime", REGIMES)
 def test_thousands_of_experiments_stay_honest_in_every_regime(regime: str) -> None:
     check_peeking(regime, trials=4000)
+
+
+def verdicts(blocks: int, deviation: float, effect: float, trials: int) -> Counter[VerdictKind]:
+    """What the whole rule says, equal quality given."""
+    same = (judge_metric(("psnr", "test", 3100), [(26.0, 26.0)], True, 0.005),)
+    samples = white_experiments(blocks, deviation, effect, trials)
+    return Counter(judge(Comparison("A", "B", evidence(sample), same)).kind for sample in samples)
+
+
+def test_an_a_a_on_a_quiet_machine_comes_out_as_no_speed_up() -> None:
+    kinds = verdicts(20, 0.02, 0.0, 150)
+    assert kinds[VerdictKind.NO_SPEED_UP] > 0.85 * 150
+    assert at_most(0.05, kinds[VerdictKind.FASTER] + kinds[VerdictKind.SLOWER], 150)
+
+
+def test_a_planted_slow_down_of_three_percent_is_found_within_twenty_blocks() -> None:
+    assert verdicts(20, 0.02, -0.03, 150)[VerdictKind.SLOWER] >= 0.99 * 150
+
+
+def test_a_noisy_machine_says_undecided() -> None:
+    kinds = verdicts(6, 0.08, 0.0, 50)
+    assert at_most(0.05, kinds[VerdictKind.FASTER] + kinds[VerdictKind.SLOWER], 50)
+    assert kinds[VerdictKind.UNDECIDED] > 0.85 * 50
 
 
 def test_a_loss_at_the_tolerance_is_rarely_called_held_and_rarely_called_lost() -> None:

@@ -123,6 +123,12 @@ def test_unsettled_quality_keeps_a_speed_up_undecided() -> None:
     assert unsettled.quality is Quality.UNDECIDED
     verdict = judge(comparison(CLEARLY_FASTER, quality=(unsettled,)))
     assert verdict.kind is VerdictKind.UNDECIDED and "PSNR" in verdict.sentence
+    assert verdict.more_blocks is not None and f"{verdict.more_blocks} more block" in verdict.sentence
+
+
+def test_too_few_seeds_ask_for_the_missing_ones() -> None:
+    verdict = judge(comparison(CLEARLY_FASTER, quality=(psnr([26.0, 26.1], [26.0, 26.1]),)))
+    assert verdict.kind is VerdictKind.UNDECIDED and verdict.more_blocks == 2
 
 
 def test_a_repetition_is_verified_when_it_is_independent_later_and_agrees() -> None:
@@ -233,6 +239,14 @@ def test_runs_become_a_verdict_in_one_call() -> None:
     result = compare(blocks(6), "parent", "candidate")
     assert judge(result).kind is VerdictKind.FASTER
     assert len(result.runs) == 12
+
+
+def test_a_planted_loss_of_one_percent_fails_the_gate() -> None:
+    """Seeds spread by 0.1 dB, as on garden; the loss is the same for each."""
+    runs = [run(PARENT, k, 10 + 0.001 * (k % 3), 26 + 0.03 * k) for k in range(6)]
+    runs += [run(CANDIDATE, k, 9.0, 0.99 * (26 + 0.03 * k) + 0.01 * (k % 2)) for k in range(6)]
+    verdict = judge(compare(runs, "parent", "candidate"))
+    assert (verdict.kind, verdict.exit_code) == (VerdictKind.QUALITY_LOST, 1)
 
 
 def test_parent_and_baseline_are_compared_from_the_same_blocks() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from splatmeter.lab.compare.power import samples_to_settle
 from splatmeter.lab.compare.ratio import deviation_of, mean
 from splatmeter.lab.compare.samples import Arm, Evaluation, Finding, RunSample, Severity
 from splatmeter.lab.compare.student import quantile
@@ -44,6 +45,8 @@ class MetricResult:
     """One-sided 95 % upper bound of the gain."""
     quality: Quality
     tolerance: float = TOLERANCE
+    deviation: float = math.nan
+    """Standard deviation of the gain between seeds; nan for one seed."""
 
     @property
     def acceptable(self) -> bool:
@@ -122,7 +125,15 @@ def judge_metric(
     else:
         quality = Quality.UNDECIDED
     sides = mean([a for a, _ in pairs]), mean([b for _, b in pairs])
-    return MetricResult(metric, split, step, n, *sides, gain, low, high, quality, tolerance)
+    return MetricResult(metric, split, step, n, *sides, gain, low, high, quality, tolerance, spread)
+
+
+def more_seeds(result: MetricResult) -> int | None:
+    """About how many more seeds settle an undecided metric; None if it lies too close to the tolerance."""
+    if result.seeds < FEWEST_SEEDS:
+        return FEWEST_SEEDS - result.seeds
+    wanted = samples_to_settle(result.gain + result.tolerance, result.deviation)
+    return None if wanted is None else max(1, wanted - result.seeds)
 
 
 def suspicious_gains(results: Iterable[MetricResult], arm: Arm) -> list[Finding]:

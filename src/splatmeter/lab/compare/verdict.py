@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from splatmeter.lab.compare.noise import NoiseFloor
 from splatmeter.lab.compare.power import more_blocks
-from splatmeter.lab.compare.quality import MetricResult, Quality
+from splatmeter.lab.compare.quality import MetricResult, Quality, more_seeds
 from splatmeter.lab.compare.ratio import FEWEST_BLOCKS, Estimate, SpeedEvidence
 from splatmeter.lab.compare.samples import Finding, Verdict, VerdictKind
 
@@ -152,7 +152,7 @@ def _undecided(comparison: Comparison) -> Verdict:
     head = f"Undecided: {comparison.candidate} against {comparison.reference} {_ratio(estimate)}"
     obstacle = _quality_obstacle(comparison)
     if _shown_faster(comparison) and obstacle:
-        return Verdict(VerdictKind.UNDECIDED, f"{head}, but {obstacle}", _quality_reasons(comparison))
+        return _undecided_quality(comparison, f"{head}, but {obstacle}")
     more = more_blocks(estimate, comparison.tolerated_difference, _log_floor(comparison))
     if estimate.blocks < FEWEST_BLOCKS:
         more = max(more or 0, FEWEST_BLOCKS - estimate.blocks)
@@ -164,6 +164,16 @@ def _undecided(comparison: Comparison) -> Verdict:
         floor = 100 * math.expm1(_log_floor(comparison))
         head += f", not wholly beyond the noise floor of {floor:.2f} %" if floor > 0 else ""
     sentence = f"{head}; {advice}."
+    return Verdict(VerdictKind.UNDECIDED, sentence, _quality_reasons(comparison), more_blocks=more)
+
+
+def _undecided_quality(comparison: Comparison, sentence: str) -> Verdict:
+    """Fast enough; what is missing are seeds, and a block brings one."""
+    needs = [more_seeds(result) for result in comparison.quality if not result.acceptable]
+    known = [need for need in needs if need is not None]
+    more = max(known) if known and len(known) == len(needs) else None
+    if more is not None:
+        sentence += f" Needs about {more} more block{'s' if more != 1 else ''} with seeds of their own."
     return Verdict(VerdictKind.UNDECIDED, sentence, _quality_reasons(comparison), more_blocks=more)
 
 
