@@ -54,7 +54,7 @@ def test_over_white_the_first_reset_comes_after_an_update_of_all_groups(
     arrays, state = state_at(tmp_path / "o", 6)
     assert state["optimizer_steps"] == 6
     before = state_at(tmp_path / "o", 5)[0]["geometry"][:, OPACITY_LOGITS]
-    # Filtered opacities are 0.01 (logit -4.6) then; stored ones are a little higher, and one step moves by 0.05.
+    # Filtered opacities are 0.01 (logit -4.6) then; stored ones are a bit higher, a step moves by 0.05.
     assert before.min() > -3.0
     assert np.median(arrays["geometry"][:, OPACITY_LOGITS]) < -4.0
 
