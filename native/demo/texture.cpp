@@ -30,7 +30,7 @@ Vec3 bricks(Vec3 p, std::uint32_t seed) {
     const float tone = lattice(column, row, 0, seed), hue = lattice(column, row, 1, seed);
     Vec3 brick = mix(Vec3{0.50f, 0.22f, 0.14f}, Vec3{0.66f, 0.38f, 0.25f}, tone);
     brick = mix(brick, {0.46f, 0.30f, 0.27f}, hue > 0.8f ? 0.7f : 0.0f);
-    brick = brick * (0.85f + 0.3f * noise(p * 30, seed));
+    brick = brick * (0.93f + 0.14f * noise(p * 30, seed));
     return edge < joint ? Vec3{0.62f, 0.58f, 0.50f} : brick;
 }
 
@@ -49,7 +49,7 @@ Vec3 lawn(Vec3 p, std::uint32_t seed) {
     const float stripe = smoothstep(-0.15f, 0.15f, std::sin((p.x * 0.8f + p.y * 0.6f) * pi / 0.55f));
     const Vec3 mown = mix(Vec3{0.17f, 0.33f, 0.07f}, Vec3{0.28f, 0.46f, 0.12f}, stripe);
     const float blades = noise({p.x * 38, p.y * 38, 0}, seed + 3), patches = layered_noise(p * 1.3f, seed + 4);
-    Vec3 colour = mown * (0.65f + 0.45f * blades + 0.3f * patches);
+    Vec3 colour = mown * (0.77f + 0.2f * blades + 0.3f * patches);
     int x, y;
     const float fx = whole(p.x * 5, x), fy = whole(p.y * 5, y);  // daisies: one cell in nine has one
     const float dx = fx - 0.2f - 0.6f * lattice(x, y, 5, seed), dy = fy - 0.2f - 0.6f * lattice(x, y, 6, seed);
@@ -59,7 +59,7 @@ Vec3 lawn(Vec3 p, std::uint32_t seed) {
 
 Vec3 meadow(Vec3 p, float radius, std::uint32_t seed) {
     const float patches = layered_noise(p * 0.5f, seed + 8), tufts = noise(p * 5, seed + 9);
-    const Vec3 grass = mix(Vec3{0.22f, 0.36f, 0.09f}, Vec3{0.45f, 0.47f, 0.17f}, patches) * (0.8f + 0.4f * tufts);
+    const Vec3 grass = mix(Vec3{0.22f, 0.36f, 0.09f}, Vec3{0.45f, 0.47f, 0.17f}, patches) * (0.88f + 0.24f * tufts);
     return mix(grass, {0.34f, 0.45f, 0.28f}, smoothstep(10, dome_radius, radius));
 }
 

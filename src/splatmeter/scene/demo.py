@@ -27,7 +27,7 @@ from splatmeter.scene.camera import centered, focal_of_angle
 from splatmeter.scene.colmap_writer import write_colmap
 from splatmeter.scene.points import PointCloud
 
-VERSION = 1
+VERSION = 2
 """Goes up whenever the pictures change, so that older copies in the cache are not mistaken for this one."""
 STAMP = "splatmeter-demo.json"
 LARGEST_SEED = 2**32 - 1
