@@ -158,6 +158,10 @@ def test_an_undeclared_difference_is_told_and_a_declared_one_is_not(
     assert audit(pair(arm=Arm("candidate", frozenset({aspect})), **changes)) == []
 
 
+def test_a_few_timed_steps_more_are_no_other_iterations() -> None:
+    assert audit(pair(timed_steps=947)) == []
+
+
 def test_other_images_and_another_split_are_told_apart() -> None:
     moved = audit(pair(train_images=("a", "b", "c"), test_images=("d",)))
     assert [f.sentence for f in moved if "in images" in f.sentence] == []

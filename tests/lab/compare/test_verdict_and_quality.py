@@ -214,6 +214,15 @@ def blocks(count: int, **changes) -> list[RunSample]:
     return runs
 
 
+def test_a_metric_that_the_candidate_lacks_is_not_overlooked() -> None:
+    runs = blocks(6, evaluations=(Evaluation(3100, "test", {"l1": 0.03}),))
+    runs = [dataclasses.replace(r, model_sha256=str(i)) for i, r in enumerate(runs)]
+    missing = [r for r in compare_quality(runs, "parent", "candidate") if r.metric == "psnr"]
+    assert [r.quality for r in missing] == [Quality.UNDECIDED] and "has no value" in missing[0].sentence
+    verdict = judge(comparison(CLEARLY_FASTER, quality=tuple(missing)))
+    assert verdict.kind is VerdictKind.UNDECIDED and verdict.more_blocks is None
+
+
 def test_repeating_one_seed_adds_no_evidence_on_quality() -> None:
     repeated = [dataclasses.replace(r, seed=1) for r in blocks(6)]
     assert {r.seeds for r in compare_quality(repeated, "parent", "candidate")} == {1}

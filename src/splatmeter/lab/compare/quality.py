@@ -61,6 +61,8 @@ class MetricResult:
         name = f"{self.split} {self.metric.upper()} at step {self.step}"
         if self.quality is Quality.IDENTICAL:
             return f"{name}: {self.candidate:.6g}, from bit-identical models."
+        if math.isnan(self.candidate) and self.quality is Quality.UNDECIDED:
+            return f"{name}: {self.reference:.6g} in the reference, undecided: the candidate has no value."
         change = "unchanged" if self.gain == 0 else f"{_percent(abs(self.gain))} better"
         change = change.replace("better", "worse") if self.gain < 0 else change
         figures = f"{name}: {self.reference:.6g} → {self.candidate:.6g} ({change})"
@@ -91,7 +93,10 @@ def compare_quality(
         identical = all(_bit_identical(a, b, split, step) for a, b in pairs)
         sides = [(_mean_metrics(a, split, step), _mean_metrics(b, split, step)) for a, b in pairs]
         for metric in DIRECTION:
-            if not all(metric in a and metric in b for a, b in sides):
+            if not all(metric in a for a, _ in sides):
+                continue
+            if not all(metric in b for _, b in sides):
+                results.append(_not_reported((metric, split, step), [a[metric] for a, _ in sides], tolerance))
                 continue
             values = [(a[metric], b[metric]) for a, b in sides]
             same = identical and all(a == b for a, b in values)
@@ -128,8 +133,17 @@ def judge_metric(
     return MetricResult(metric, split, step, n, *sides, gain, low, high, quality, tolerance, spread)
 
 
+def _not_reported(what: tuple[str, str, int], reference: Sequence[float], tolerance: float) -> MetricResult:
+    """The candidate lacks a metric that the reference has: nothing may be concluded from its absence."""
+    nothing = (math.nan, -math.inf, math.inf)
+    sides = mean(reference), math.nan
+    return MetricResult(*what, len(reference), *sides, *nothing, Quality.UNDECIDED, tolerance)
+
+
 def more_seeds(result: MetricResult) -> int | None:
     """About how many more seeds settle an undecided metric; None if it lies too close to the tolerance."""
+    if math.isnan(result.candidate):
+        return None
     if result.seeds < FEWEST_SEEDS:
         return FEWEST_SEEDS - result.seeds
     wanted = samples_to_settle(result.gain + result.tolerance, result.deviation)
