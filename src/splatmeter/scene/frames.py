@@ -39,17 +39,15 @@ def read_bytes(path: Path) -> bytes:
 
 def safe_name(name: str, where: Path) -> str:
     """A relative path that stays inside its folder, without a leading './'; anything else is refused."""
-    windows = PureWindowsPath(name)
+    windows = PureWindowsPath(name)  # splits at both slashes, so it also sees what POSIX would
     parts = PurePosixPath(name).parts
     unsafe = (
         not parts
         or "\0" in name
         or len(name) > LONGEST_NAME
         or not _encodable(name)
-        or ".." in parts
         or ".." in windows.parts
         or bool(windows.drive or windows.root)
-        or PurePosixPath(name).is_absolute()
     )
     if unsafe:
         raise InputError(
