@@ -39,7 +39,7 @@ def camera(width: int, height: int, seed: int = 0, shift: tuple[float, float] = 
     )
 
 
-def random_table(count: int = 120, seed: int = 1) -> Table:
+def random_table(count: int = 80, seed: int = 1) -> Table:
     """Gaussians of all orientations, most of them inside the image, with a 3D filter and full harmonics."""
     generator = np.random.default_rng(seed)
     table = empty_table(count)
@@ -72,10 +72,14 @@ def huge(table: Table, view: Pinhole) -> None:
 
 
 def steep(table: Table, view: Pinhole) -> None:
-    """A fraction of a pixel wide: without the 2D filter alpha falls by orders of magnitude from row to row."""
+    """A fifth of a pixel wide: without the 2D filter alpha falls by orders of magnitude a row."""
     generator = np.random.default_rng(7)
-    table.geometry[:, LOG_SCALES] = generator.uniform(-5.2, -4.4, (table.count, 3))
-    table.geometry[:, LOG_SCALES.start] += generator.uniform(0, 1.5, table.count)
+    pixels = generator.uniform(0.15, 0.3, (table.count, 3)) * generator.uniform(1, 4, (table.count, 1)) ** [
+        1,
+        0,
+        0,
+    ]
+    table.geometry[:, LOG_SCALES] = np.log(pixels * DISTANCE / view.fx)
     table.geometry[:, FILTER_3D] = 0
     table.geometry[:, OPACITY_LOGITS] = 8
 
@@ -168,7 +172,7 @@ SETTINGS: dict[str, RasterSettings] = {
 }
 
 
-def special(name: str, view: Pinhole, count: int = 120) -> Table:
+def special(name: str, view: Pinhole, count: int = 80) -> Table:
     table = random_table(count, seed=sum(name.encode()))
     SPECIAL[name](table, view)
     return table

@@ -58,6 +58,19 @@ def test_gradients_are_the_golden_ones(native: Backend, number: int) -> None:
         assert (np.abs(found - expected) <= GRADIENT * scale).all(), field.name
 
 
+def test_every_instruction_set_of_this_machine_gives_the_golden_results(native: Backend) -> None:
+    from splatmeter import _native
+
+    usual = _native.instruction_set()
+    try:
+        for name in _native.instruction_sets():
+            _native.force_instruction_set(name)
+            test_images_are_the_golden_ones(native, 1)
+            test_gradients_are_the_golden_ones(native, 1)
+    finally:
+        _native.force_instruction_set(usual)
+
+
 def test_the_golden_file_is_small_and_sees_everything() -> None:
     assert GOLDEN.stat().st_size < 200_000
     _, golden = read(0)
