@@ -78,6 +78,10 @@ def test_code_fences_and_comments_hold_no_bullets() -> None:
     assert section.bullets[0].line == 8
 
 
+def test_a_comment_that_never_ends_hides_nothing() -> None:
+    assert parse_sections("# T\n<!-- open\n- Speed: 3 it/s\n")[1].bullets[0].text == "3 it/s"
+
+
 def test_phases_are_named_by_what_stands_before_the_dash() -> None:
     assert phase_name("Phase 2d - no_grad fix SUCCESS!") == "Phase 2d"
     assert phase_name("pynvml monitoring NO SPEEDUP") == "pynvml monitoring"

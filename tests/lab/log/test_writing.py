@@ -127,6 +127,14 @@ def test_a_single_run_is_said_to_have_no_interval_and_nothing_observed_is_no_zer
     assert "- **Peak memory (training):** not observed" in text and "- **Status:** recorded" in text
 
 
+def test_a_ratio_of_too_few_blocks_is_said_to_have_no_interval() -> None:
+    ratio = RatioFigure("Baseline", 1.05, 0.0, float("inf"), 1)
+    text = write_log(
+        dataclasses.replace(DOCUMENT, phases=(BASELINE, dataclasses.replace(CANDIDATE, ratios=(ratio,))))
+    )
+    assert "+5.00 %, no interval yet" in text and "inf" not in text
+
+
 def test_an_empty_document_is_still_a_log() -> None:
     assert parse_log(write_log(LogDocument())).phases == ()
 

@@ -13,7 +13,6 @@ _BULLET = re.compile(r"^(\s*)(?:[-*+]|\d+[.)])\s+(.*)$")
 _RULE = re.compile(r"^\s*([-*_])(\s*\1){2,}\s*$")
 _SEPARATOR = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _FENCE = re.compile(r"^\s*(```|~~~)")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _MARKS = re.compile(
     r"[\u2190-\u21ff]?[\u23e9-\u23fa\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff\ufe0f\u200d]+"
 )
@@ -72,15 +71,24 @@ def marks(text: str) -> str:
 
 def parse_sections(text: str) -> list[Section]:
     """All sections in order, nested ones after their parents; text before the first heading has level 0."""
-    blanked = _COMMENT.sub(lambda comment: "\n" * comment.group().count("\n"), text)
     drafts = [_Draft(0, "", 0)]
     fenced = False
-    for number, line in enumerate(blanked.splitlines(), start=1):
+    for number, line in enumerate(_without_comments(text).splitlines(), start=1):
         if _FENCE.match(line):
             fenced = not fenced
         elif not fenced:
             _take(line, number, drafts)
     return [_finish(draft) for draft in drafts]
+
+
+def _without_comments(text: str) -> str:
+    """Comments become empty lines, so that line numbers stay; one that never ends is no comment."""
+    parts: list[str] = []
+    position = 0
+    while (start := text.find("<!--", position)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        parts += [text[position:start], "\n" * text.count("\n", start, end)]
+        position = end + 3
+    return "".join([*parts, text[position:]])
 
 
 def _take(line: str, number: int, drafts: list[_Draft]) -> None:

@@ -257,6 +257,8 @@ def _row(document: LogDocument, phase: LogPhase) -> Iterator[str]:
 
 
 def _change(ratio: RatioFigure) -> str:
+    if ratio.high == float("inf"):
+        return f"{100 * (ratio.ratio - 1):+.2f} %, no interval yet"
     bounds = f"[{100 * (ratio.low - 1):+.2f} %, {100 * (ratio.high - 1):+.2f} %]"
     return f"{100 * (ratio.ratio - 1):+.2f} % {bounds}"
 
