@@ -19,7 +19,7 @@ from splatmeter.photos.cache import PhotoCache
 from splatmeter.scene.scene import Scene, View
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.state import TrainingState
-from splatmeter.update.settled import settled_copy
+from splatmeter.update.settled import settled_rows
 
 HISTOGRAM_SAMPLES = 10_000
 
@@ -82,8 +82,8 @@ class Judge:
     def _sample_opacities(self, state: TrainingState) -> str:
         """Evenly spaced rows: enough for a histogram, whatever the number of Gaussians."""
         path = self._folder(state) / "opacities.npy"
-        opacities = gaussians.opacities(settled_copy(state.table, self.backend))  # [N]
-        np.save(path, opacities[:: max(1, len(opacities) // HISTOGRAM_SAMPLES)])
+        sampled = slice(None, None, max(1, state.table.count // HISTOGRAM_SAMPLES))
+        np.save(path, gaussians.opacities(settled_rows(state.table, sampled, self.backend)))
         return str(path)
 
     def _lpips(self) -> AbstractContextManager[Perceptual | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from collections.abc import Callable, Generator, Iterator
@@ -22,7 +23,7 @@ from splatmeter.train.judge import Judge
 from splatmeter.train.session import Session, refuse_used_folder, sha256_of, with_output_folder
 from splatmeter.train.state import poses_fingerprint
 from splatmeter.train.step import NonFiniteLossError
-from splatmeter.update.settled import settled_copy
+from splatmeter.update.settled import settled_parts
 
 
 def train(
@@ -174,8 +175,6 @@ class _Run:
 
     def _finished(self, reason: str) -> Finished:
         state = self.parts.state
-        with self.peaks.during("saving"):
-            mean_opacity = gaussians.mean_opacity(settled_copy(state.table, self.parts.backend))
         return Finished(
             step=state.step,
             clock_seconds=self.parts.clock.seconds,
@@ -183,9 +182,15 @@ class _Run:
             reason=reason,
             loss=state.loss_average,
             loss_last_100=state.recent_loss,
-            mean_opacity=mean_opacity,
+            mean_opacity=self._mean_opacity(),
             peak_memory_bytes=self.peaks.peaks,
         )
+
+    def _mean_opacity(self) -> float:
+        table = self.parts.state.table
+        parts = settled_parts(table, self.parts.backend)
+        total = sum(part.count * gaussians.mean_opacity(part) for part in parts)
+        return total / table.count if table.count else math.nan
 
     def _failed(self, why: str) -> Failed:
         """The bad step changed nothing: the state is worth keeping unless an earlier step broke it."""

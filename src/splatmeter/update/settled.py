@@ -6,6 +6,8 @@ training table itself except the schedule.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from splatmeter.ops import Backend, Table
@@ -16,26 +18,35 @@ CHUNK_ROWS = 65_536
 
 def settled_copy(table: Table, backend: Backend) -> Table:
     """Parameters as dense Adam would have them now, without moments: 256 bytes a Gaussian."""
-    copy = Table(
-        geometry=table.geometry.copy(),
-        harmonics=table.harmonics.copy(),
-        geometry_moments=np.zeros((0, table.geometry_moments.shape[1]), np.float32),
-        harmonics_first=np.zeros((0, table.harmonics_first.shape[1]), np.float32),
-        harmonics_second=np.zeros((0, table.harmonics_second.shape[1]), np.float32),
+    geometry, harmonics = np.empty_like(table.geometry), np.empty_like(table.harmonics)
+    for number, part in enumerate(settled_parts(table, backend)):
+        rows = slice(number * CHUNK_ROWS, (number + 1) * CHUNK_ROWS)
+        geometry[rows], harmonics[rows] = part.geometry, part.harmonics
+    no_rows = slice(0, 0)
+    return Table(
+        geometry=geometry,
+        harmonics=harmonics,
+        geometry_moments=table.geometry_moments[no_rows].copy(),
+        harmonics_first=table.harmonics_first[no_rows].copy(),
+        harmonics_second=table.harmonics_second[no_rows].copy(),
     )
-    if table.pending is None or not table.trainable:
-        return copy
+
+
+def settled_parts(table: Table, backend: Backend) -> Iterator[Table]:
+    """The same in small copies one after the other, for what only looks through all rows once."""
     for start in range(0, table.count, CHUNK_ROWS):
-        rows = slice(start, start + CHUNK_ROWS)
-        part = Table(
-            geometry=copy.geometry[rows],
-            harmonics=copy.harmonics[rows],
-            geometry_moments=table.geometry_moments[rows].copy(),
-            harmonics_first=table.harmonics_first[rows].copy(),
-            harmonics_second=table.harmonics_second[rows].copy(),
-            pending=table.pending,
-        )
+        yield settled_rows(table, slice(start, start + CHUNK_ROWS), backend)
+
+
+def settled_rows(table: Table, rows: slice, backend: Backend) -> Table:
+    part = Table(
+        geometry=table.geometry[rows].copy(),
+        harmonics=table.harmonics[rows].copy(),
+        geometry_moments=table.geometry_moments[rows].copy(),
+        harmonics_first=table.harmonics_first[rows].copy(),
+        harmonics_second=table.harmonics_second[rows].copy(),
+        pending=table.pending,
+    )
+    if table.pending is not None and table.trainable:
         backend.settle(part)
-        copy.geometry[rows] = part.geometry
-        copy.harmonics[rows] = part.harmonics
-    return copy
+    return part
