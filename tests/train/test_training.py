@@ -251,7 +251,7 @@ def test_two_runs_never_share_a_folder(make: Make, backend: Backend) -> None:
     next(events)
     with pytest.raises(OutputError, match="is training into"):
         run(dataclasses.replace(config, overwrite=True), backend)
-    events.close()  # type: ignore[attr-defined]
+    events.close()
     assert run(make(iterations=1, overwrite=True), backend)
 
 
@@ -325,6 +325,25 @@ def test_a_run_that_cannot_fit_does_not_start(
     with pytest.raises(NotEnoughMemory, match=r"needs about .* but only 1.0 MiB"):
         run(config, backend)
     assert not config.model_path.exists()
+
+
+def test_a_photo_that_vanishes_costs_no_step(make: Make, backend: Backend, tmp_path: Path) -> None:
+    from tiny_scene import write_tiny_scene
+
+    scene = write_tiny_scene(tmp_path / "scene")
+    photo, away = scene / "train" / "r_3.png", tmp_path / "away.png"
+    events: list[Event] = []
+    with pytest.raises(MissingFile, match=r"r_3.png .* The state so far is .*chkpnt\d+.safetensors"):
+        for event in train(make(source_path=scene, photo_cache="0"), backend):
+            events.append(event)
+            if isinstance(event, Progress) and photo.exists():
+                photo.rename(away)
+    assert isinstance(events[-1], Failed) and events[-1].checkpoint
+    away.rename(photo)
+    run(make(source_path=scene, resume=True, checkpoint_iterations=(40,)), backend)
+    run(make("plain", source_path=scene, checkpoint_iterations=(40,)), backend)
+    resumed, plain = (tmp_path / name / "chkpnt40.safetensors" for name in ("run", "plain"))
+    assert bits(resumed) == bits(plain)
 
 
 def test_growth_that_does_not_fit_ends_with_a_checkpoint_to_go_on_from(

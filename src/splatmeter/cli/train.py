@@ -177,6 +177,7 @@ def follow(config: TrainConfig, backend: Backend, present: Sequence[Listener]) -
                 for listener in present:
                     listener(last)
         finally:
+            events.close()
             for listener in present:
                 listener.close()
     if isinstance(last, Finished) and last.reason == "interrupted":

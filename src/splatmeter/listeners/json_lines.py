@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TextIO
 
+from splatmeter.errors import OutputError
 from splatmeter.events import Event, to_line
 
 
@@ -16,9 +17,15 @@ class JsonLines:
         self._file: TextIO | None = None
 
     def __call__(self, event: Event) -> None:
-        if self._file is None:
-            self._file = self._path.open("a", encoding="utf-8", buffering=1)
-        self._file.write(to_line(event) + "\n")
+        try:
+            if self._file is None:
+                self._file = self._path.open("a", encoding="utf-8", buffering=1)
+            self._file.write(to_line(event) + "\n")
+        except OSError as problem:
+            raise OutputError(
+                f"{self._path} cannot be written ({problem.strerror or problem}). "
+                "Make room and go on with --resume."
+            ) from problem
 
     def close(self) -> None:
         if self._file is not None:

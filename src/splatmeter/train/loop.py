@@ -6,12 +6,12 @@ import math
 import os
 import platform
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
 from splatmeter import __version__, memory
-from splatmeter.errors import Diverged, NotEnoughMemory
+from splatmeter.errors import Diverged, OutputError, SplatmeterError
 from splatmeter.events import Event, Failed, Finished, Progress, Saved, Started, Warned
 from splatmeter.gaussians import gaussians
 from splatmeter.memory import StagePeaks
@@ -28,7 +28,7 @@ from splatmeter.update.settled import settled_parts
 
 def train(
     config: TrainConfig, backend: Backend, interrupted: Callable[[], bool] = lambda: False
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     """Started, then whatever happens, then Finished or Failed. Nothing happens until the first `next`.
 
     `interrupted` is asked after every step; when it says yes, a checkpoint is saved and training ends well.
@@ -73,13 +73,15 @@ class _Run:
             failure = self._failed(str(problem))
             yield failure
             raise Diverged(failure.message) from None
-        except NotEnoughMemory as problem:
-            saved = self._save_checkpoint()
-            yield saved
-            yield Failed(saved.step, str(problem), saved.path)
-            raise NotEnoughMemory(f"{problem} The state so far is {saved.path}.") from None
-        except Exception as problem:
-            yield Failed(self.parts.state.step, f"{problem}", self.last_checkpoint)
+        except SplatmeterError as problem:
+            saved = self._rescue(problem)
+            if saved is not None:
+                yield saved
+                problem.args = (f"{problem} The state so far is {saved.path}.",)
+            yield Failed(self.parts.state.step, str(problem), self.last_checkpoint)
+            raise
+        except Exception as problem:  # a defect: no promise about the state, but listeners get their ending
+            yield Failed(self.parts.state.step, f"{type(problem).__name__}: {problem}", self.last_checkpoint)
             raise
         self.parts.clock.pause()
         yield self._finished(reason)
@@ -192,10 +194,21 @@ class _Run:
         total = sum(part.count * gaussians.mean_opacity(part) for part in parts)
         return total / table.count if table.count else math.nan
 
+    def _rescue(self, problem: SplatmeterError) -> Saved | None:
+        """Photos that vanish or memory that ends must not cost the steps done since the last checkpoint."""
+        if isinstance(problem, OutputError) or not self._worth_keeping():
+            return None
+        with suppress(OutputError):
+            return self._save_checkpoint()
+
+    def _worth_keeping(self) -> bool:
+        state = self.parts.state
+        return state.step > 0 and bool(gaussians.finite_rows(state.table).all())
+
     def _failed(self, why: str) -> Failed:
         """The bad step changed nothing: the state is worth keeping unless an earlier step broke it."""
         state = self.parts.state
-        if state.step and bool(gaussians.finite_rows(state.table).all()):
+        if self._worth_keeping():
             self._save_checkpoint()
         kept = (
             f"The last good state is {self.last_checkpoint}."

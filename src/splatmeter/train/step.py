@@ -37,8 +37,9 @@ class Step:
     def __call__(self, state: TrainingState) -> LossValue:
         number = state.step + 1
         degree = next_degree(state.sh_degree, number, self.config.sh_degree)
-        view = self.views[state.sampler.next()]
-        photo = self.photos.load(view.photo)  # u8 [3, H, W]
+        view = self.views[state.sampler.peek()]
+        photo = self.photos.load(view.photo)  # u8 [3, H, W]; where it fails, nothing has changed yet
+        state.sampler.next()
         self.photos.prefetch(self.views[state.sampler.peek()].photo)
         settings = self.config.raster_settings(degree, absolute_gradients=self._gathers_absolute(number))
         rendering, tape = self.backend.forward(state.table, view.camera, settings)
