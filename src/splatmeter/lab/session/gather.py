@@ -123,7 +123,8 @@ def sessions_of(lab: Lab, reference: str, candidate: str) -> list[str]:
     A session under way is not among them: judging it early would be peeking.
     """
     rows = Index(lab).rows(
-        "SELECT session, arms FROM sessions WHERE kind != 'record' AND ended IS NOT NULL ORDER BY session"
+        "SELECT session, arms FROM sessions s WHERE kind != 'record' AND ended IS NOT NULL AND EXISTS"
+        " (SELECT 1 FROM runs r WHERE r.session = s.session AND r.counted = 1) ORDER BY session"
     )
     found: list[str] = []
     for row in rows:

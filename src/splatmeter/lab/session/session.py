@@ -20,6 +20,7 @@ from splatmeter.lab.session import slices, start
 from splatmeter.lab.session.judge import Judge
 from splatmeter.lab.session.plan import ArmPlan, SessionPlan, lineage_of, protocol_of
 from splatmeter.lab.session.run import Identity, Run, RunSpec
+from splatmeter.lab.session.validate import dry_run
 from splatmeter.lab.session.worktree import Built, built
 
 PRIMING_STEPS = 20
@@ -58,9 +59,7 @@ class Session:
         with locked(self.folder / ".lock", f"session {self.plan.session}"):
             for leftover in self.folder.glob("*/*/*/process.json"):
                 end_orphan(leftover.parent)
-            self._checkpoint, self._start_sha256 = start.checked(self.lab, self.protocol)
-            for arm in self.plan.arms:
-                self._builds[arm.phase] = built(self.lab, lineage_of(self.plan, arm.phase), self.protocol)
+            self._make_ready()
             yield from self._prime()
             for block in range(self.plan.blocks):
                 if block not in done_blocks(self.folder):
@@ -68,6 +67,19 @@ class Session:
                     if self.plan.until_decided and decided():
                         break
             write_json(self.folder / "ended.json", {"time": now(), "blocks": len(done_blocks(self.folder))})
+
+    def _make_ready(self) -> None:
+        """Checkpoint, builds and options; a session that is refused here is over, and was never begun."""
+        try:
+            self._checkpoint, self._start_sha256 = start.checked(self.lab, self.protocol)
+            for arm in self.plan.arms:
+                self._builds[arm.phase] = built(self.lab, lineage_of(self.plan, arm.phase), self.protocol)
+                command = self._run(arm, self.folder / "unused", (0, 0, 0), self.protocol.end_iteration).command
+                dry_run(arm.phase, command.arguments, command.directory, command.environment)
+        except SplatmeterError as problem:
+            if not done_blocks(self.folder):
+                write_json(self.folder / "ended.json", {"time": now(), "blocks": 0, "refused": str(problem)})
+            raise
 
     def _prime(self) -> Iterator[Beat]:
         """Fills file caches and compiles what compiles itself; looked at by nobody but kept apart as evidence."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,3 +106,4 @@ def _adopt(output: Path, target: Path, protocol: Protocol, ended: object) -> Non
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     made[0].replace(target)
+    shutil.rmtree(output, ignore_errors=True)  # its model is large, and the checkpoint is all that is wanted
