@@ -29,7 +29,13 @@ def make(folder: Path, steps: int = 60) -> None:
     lab = Lab(folder)
     folder.mkdir(parents=True, exist_ok=True)
     made = protocol.Protocol(
-        scene=".", directory=str(folder), trainer="events", command=words, iterations=steps, start_iteration=0, evaluate_at=0
+        scene=".",
+        directory=str(folder),
+        trainer="events",
+        command=words,
+        iterations=steps,
+        start_iteration=0,
+        evaluate_at=0,
     )
     write_text(lab.protocol_file, protocol.to_text(made))
     lab.phases.add(Phase("baseline", created="1"))

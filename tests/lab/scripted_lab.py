@@ -24,7 +24,12 @@ def make_lab(folder: Path, **settings: object) -> Lab:
     """baseline <- candidate; the scripted trainer reads `--speed` and `--psnr` from the options."""
     lab = Lab(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    given = {"scene": "garden", "trainer": "events", "command": ("trainer", "--seed", "{seed}"), "start_iteration": 0}
+    given = {
+        "scene": "garden",
+        "trainer": "events",
+        "command": ("trainer", "--seed", "{seed}"),
+        "start_iteration": 0,
+    }
     given |= {"iterations": 200, "evaluate_at": 100, "directory": str(folder), **settings}
     write_text(lab.protocol_file, protocol.to_text(Protocol(**given)))  # type: ignore[arg-type]
     lab.phases.add(Phase("baseline", created="1"))
@@ -32,7 +37,9 @@ def make_lab(folder: Path, **settings: object) -> Lab:
 
 
 def add(lab: Lab, name: str, *options: str, parent: str = "baseline", **fields: object) -> None:
-    lab.phases.add(Phase(name, parent=parent, options=options, created=str(1 + len(lab.phases.names())), **fields))  # type: ignore[arg-type]
+    lab.phases.add(
+        Phase(name, parent=parent, options=options, created=str(1 + len(lab.phases.names())), **fields)
+    )  # type: ignore[arg-type]
 
 
 def option(command: Command, name: str, default: float) -> float:
@@ -43,7 +50,9 @@ def option(command: Command, name: str, default: float) -> float:
 
 
 def trainer(noise: float = 0.0, seed: int = 0, drift: float = 0.0) -> Scripted:
-    """100 it/s unless told otherwise; every run has its own luck, and the machine may slow down from run to run."""
+    """100 it/s unless told otherwise; every run has its own luck, and the machine may slow down from run
+    to run.
+    """
     source = random.Random(seed)
     runs = [0]
 
@@ -66,7 +75,8 @@ def trainer(noise: float = 0.0, seed: int = 0, drift: float = 0.0) -> Scripted:
 
 
 def carried_out(
-    lab: Lab, kind: str, phases: list[str], executor: Scripted, decided: Callable[[SessionPlan], bool] = lambda plan: False,
+    lab: Lab, kind: str, phases: list[str], executor: Scripted,
+    decided: Callable[[SessionPlan], bool] = lambda plan: False,
     **wishes: object,
 ) -> tuple[SessionPlan, list[Beat]]:  # fmt: skip
     plan = plans.make(lab, kind, phases, Wishes(**{"seed": 1, **wishes}))  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
-"""A trainer that trains nothing: prints what a real one prints, as fast as asked. Run as a script by the tests.
+"""A trainer that trains nothing: prints what a real one prints, as fast as asked.
 
-python stand_in.py STYLE --steps N [--start S] [--seconds PER_STEP] [--evaluate-at K] [--fail-at K] [--output DIR]
+python stand_in.py STYLE --steps N [--start S] [--seconds PER_STEP] [--evaluate-at K]
+    [--fail-at K] [--output DIR]
 STYLE: events (our event lines), original (tqdm frames and [ITER n] lines), fork (the richer console), silent.
 """
 
@@ -35,8 +36,9 @@ def say(record: dict[str, object]) -> None:
 
 
 def events(options: argparse.Namespace) -> int:
-    say({"event": "started", "config": {"seed": options.seed, "resolution": 4}, "step": options.start, "gaussians": 1000,
-         "train_images": ["a.jpg", "b.jpg"], "test_images": ["t.jpg"], "environment": {"backend": "stand-in"}})  # fmt: skip
+    images = {"train_images": ["a.jpg", "b.jpg"], "test_images": ["t.jpg"]}
+    config = {"seed": options.seed, "resolution": 4}
+    say({"event": "started", "config": config, "step": options.start, "gaussians": 1000, **images})
     clock = 0.0
     for step in range(options.start + 1, options.start + options.steps + 1):
         time.sleep(options.seconds)
@@ -45,20 +47,24 @@ def events(options: argparse.Namespace) -> int:
             print("Traceback: out of cookies", file=sys.stderr)
             return 3
         if step % 10 == 0:
-            say({"event": "progress", "step": step, "clock_seconds": clock, "loss": 1.0 / step, "gaussians": 1000,
-                 "passes": {"forward": clock / step}})  # fmt: skip
+            state = {"loss": 1.0 / step, "gaussians": 1000, "passes": {"forward": clock / step}}
+            say({"event": "progress", "step": step, "clock_seconds": clock, **state})
         if step == options.evaluate_at or step == options.start + options.steps:
             for split in ("test", "train"):
                 metrics = {"l1": 0.0354, "psnr": options.psnr + 0.01 * options.seed, "ssim": 0.789}
                 say({"event": "evaluated", "step": step, "split": split, "metrics": metrics})
     last = options.start + options.steps
-    say({"event": "finished", "step": last, "clock_seconds": clock, "gaussians": 1000, "loss": 0.05,
-         "loss_last_100": 0.051, "mean_opacity": 0.4, "peak_memory_bytes": {"training": 50_000_000}})  # fmt: skip
+    end = {"loss": 0.05, "loss_last_100": 0.051, "mean_opacity": 0.4}
+    peaks = {"training": 50_000_000}
+    say({"event": "finished", "step": last, "clock_seconds": clock, "gaussians": 1000, **end}
+        | {"peak_memory_bytes": peaks})  # fmt: skip
     return 0
 
 
 def original(options: argparse.Namespace) -> int:
-    """A bar that counts from zero after a resume, with a rate that is a lie, and an evaluation that takes its time."""
+    """A bar that counts from zero after a resume, with a rate that is a lie, and an evaluation that takes
+    its time.
+    """
     print("Optimizing scene", flush=True)
     print("Number of points at initialisation :  1234", flush=True)
     for count in range(10, options.steps + 1, 10):
@@ -75,7 +81,9 @@ def original(options: argparse.Namespace) -> int:
     if options.output:
         model = options.output / "point_cloud" / f"iteration_{last}" / "point_cloud.ply"
         model.parent.mkdir(parents=True, exist_ok=True)
-        model.write_bytes(b"ply\nformat binary_little_endian 1.0\nelement vertex 4321\nproperty float x\nend_header\n")
+        model.write_bytes(
+            b"ply\nformat binary_little_endian 1.0\nelement vertex 4321\nproperty float x\nend_header\n"
+        )
     print("\nTraining complete. [27/01 12:00:02]", flush=True)
     return 0
 
@@ -85,8 +93,8 @@ def fork(options: argparse.Namespace) -> int:
         time.sleep(options.seconds * 10)
         step = options.start + count
         total = options.start + options.steps + 1
-        print(f"\r\x1b[32m{100 * step // total}% {step}/{total}\x1b[0m L:0.0762 3.6it/s V:62%/9.9GB R:57%/18GB",
-              end="", flush=True)  # fmt: skip
+        bar = f"\r\x1b[32m{100 * step // total}% {step}/{total}\x1b[0m"
+        print(f"{bar} L:0.0762 3.6it/s V:62%/9.9GB R:57%/18GB", end="", flush=True)
         if step == options.evaluate_at:
             print("\n┌───────┬──────────┬───────┬────────┬────────┐", flush=True)
             print("│ SPLIT │ L1       │ PSNR  │ SSIM   │ LPIPS  │", flush=True)

@@ -23,7 +23,18 @@ def lab(folder: Path, *words: str) -> int:
 def test_a_foreign_trainer_goes_through_the_lab_from_init_to_the_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = (sys.executable, "-S", STAND_IN, "original", "--steps", "200", "--seconds", "0.0001", "--output", "{output}")
+    command = (
+        sys.executable,
+        "-S",
+        STAND_IN,
+        "original",
+        "--steps",
+        "200",
+        "--seconds",
+        "0.0001",
+        "--output",
+        "{output}",
+    )
     init = ("init", "--scene", "", "--trainer", "mip-splatting", "--directory", str(tmp_path), "--start", "0",
             "--iterations", "200", "--evaluate-at", "100", "--blocks", "4")  # fmt: skip
     assert lab(tmp_path, *init, "--", *command) == 0
@@ -44,7 +55,13 @@ def test_a_foreign_trainer_goes_through_the_lab_from_init_to_the_log(
 def test_init_recreates_the_users_protocol(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lab(tmp_path, "init", "--scene", "SAMPLES/garden", "--trainer", "mip-splatting") == 0
     text = (tmp_path / "protocol.toml").read_text()
-    for line in ("resolution = 4", "start_iteration = 3000", "iterations = 1000", "evaluate_at = 3100", "tolerance = 0.005"):
+    for line in (
+        "resolution = 4",
+        "start_iteration = 3000",
+        "iterations = 1000",
+        "evaluate_at = 3100",
+        "tolerance = 0.005",
+    ):
         assert line in text
     assert lab(tmp_path, "init", "--scene", "x") == 64
     assert "exists already" in capsys.readouterr().err
@@ -83,7 +100,8 @@ def test_the_gate_tells_undecided_questionable_and_missing_apart(tmp_path: Path)
 def test_a_hand_kept_log_is_imported_and_audited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "hand.md"
     log.write_text(
-        "# Speed\n\n## Results\n\n### Baseline\n- **Speed:** 10.0 it/s\n- Notes: first\n\n### Phase 1 - Trick\n"
+        "# Speed\n\n## Results\n\n### Baseline\n- **Speed:** 10.0 it/s\n- Notes: first\n\n"
+        "### Phase 1 - Trick\n"
         "- **Speed:** 10.1 it/s (+0.1 it/s, +9%)\n- Code Changes:\n  - a line\n- Notes: second\n"
     )
     assert lab(tmp_path, "init", "--scene", "garden") == 0
@@ -97,7 +115,9 @@ def test_a_hand_kept_log_is_imported_and_audited(tmp_path: Path, capsys: pytest.
     assert lab(tmp_path, "audit", str(tmp_path / "none.md")) == 66
 
 
-@pytest.mark.skipif(not HAND_LOG.exists(), reason="../shared is not here: the user's own log was not imported")
+@pytest.mark.skipif(
+    not HAND_LOG.exists(), reason="../shared is not here: the user's own log was not imported"
+)
 def test_the_users_own_log_becomes_seven_phases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lab(tmp_path, "init", "--scene", "garden", "--trainer", "mip-splatting") == 0
     assert lab(tmp_path, "import", str(HAND_LOG)) == 0
@@ -112,12 +132,16 @@ def test_notes_survive_regeneration(tmp_path: Path) -> None:
     make_lab(tmp_path)
     assert lab(tmp_path, "log") == 0
     path = tmp_path / "LOG.md"
-    path.write_text(path.read_text().replace("<!-- notes: phase/baseline -->\n", "<!-- notes: phase/baseline -->\nmine\n"))
+    path.write_text(
+        path.read_text().replace("<!-- notes: phase/baseline -->\n", "<!-- notes: phase/baseline -->\nmine\n")
+    )
     assert lab(tmp_path, "log") == 0
     assert "mine" in path.read_text()
 
 
-def test_watch_returns_the_exit_code_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_watch_returns_the_exit_code_of_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert lab(tmp_path, "watch", "--", sys.executable, "-c", "print('hello'); raise SystemExit(7)") == 7
     said = capsys.readouterr()
     assert said.out == "hello\n" and "not observable" in said.err
@@ -136,7 +160,9 @@ def test_help_is_quick_and_imports_no_numpy() -> None:
 def test_options_the_trainer_does_not_know_are_refused_before_anything_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("splatmeter._native", reason="the native engine is not built: dry runs were not tried")
+    pytest.importorskip(
+        "splatmeter._native", reason="the native engine is not built: dry runs were not tried"
+    )
     assert lab(tmp_path, "init", "--scene", str(tmp_path), "--start", "0") == 0
     assert lab(tmp_path, "phase", "add", "bad", "--", "--no-such-option", "3") == 0
     assert lab(tmp_path, "run", "bad") == 64

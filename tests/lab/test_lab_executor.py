@@ -27,7 +27,9 @@ def command(*words: str) -> Command:
 def test_a_child_speaks_and_everything_it_prints_is_kept(tmp_path: Path) -> None:
     outcomes: list[Outcome] = []
     arrivals = list(
-        ChildProcess().run(command("events", "--steps", "30"), EventLines(), tmp_path, Hooks(ended=outcomes.append))
+        ChildProcess().run(
+            command("events", "--steps", "30"), EventLines(), tmp_path, Hooks(ended=outcomes.append)
+        )
     )
     assert isinstance(arrivals[-1].event, Finished)
     assert [a.event.step for a in arrivals if isinstance(a.event, Progress)] == [10, 20, 30]
@@ -38,8 +40,20 @@ def test_a_child_speaks_and_everything_it_prints_is_kept(tmp_path: Path) -> None
 
 
 def test_frames_on_stderr_and_reports_on_stdout_come_together(tmp_path: Path) -> None:
-    words = ("original", "--start", "3000", "--steps", "100", "--evaluate-at", "3050", "--output", str(tmp_path / "out"))
-    arrivals = list(ChildProcess().run(command(*words), Original(3000, 3100, tmp_path / "out"), tmp_path, Hooks()))
+    words = (
+        "original",
+        "--start",
+        "3000",
+        "--steps",
+        "100",
+        "--evaluate-at",
+        "3050",
+        "--output",
+        str(tmp_path / "out"),
+    )
+    arrivals = list(
+        ChildProcess().run(command(*words), Original(3000, 3100, tmp_path / "out"), tmp_path, Hooks())
+    )
     events = [arrival.event for arrival in arrivals]
     assert [e.step for e in events if isinstance(e, Progress)][-1] == 3100
     assert {e.split for e in events if isinstance(e, Evaluated)} == {"test", "train"}
@@ -58,13 +72,16 @@ def test_leaving_early_ends_the_child_and_its_children(tmp_path: Path) -> None:
     code = (
         "import subprocess, sys, time, signal\n"
         "grandchild = subprocess.Popen([sys.executable, '-c', 'import signal, time;"
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(600)'], stdout=subprocess.PIPE)\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(600)'],"
+        " stdout=subprocess.PIPE)\n"
         "grandchild.stdout.readline()\n"
-        "print('{\"event\": \"warned\", \"message\": \"%d\"}' % grandchild.pid, flush=True)\n"
+        'print(\'{"event": "warned", "message": "%d"}\' % grandchild.pid, flush=True)\n'
         "time.sleep(600)\n"
     )
     pids: list[int] = []
-    stream = ChildProcess().run(Command((sys.executable, "-c", code)), EventLines(), tmp_path, Hooks(pids.append))
+    stream = ChildProcess().run(
+        Command((sys.executable, "-c", code)), EventLines(), tmp_path, Hooks(pids.append)
+    )
     grandchild = int(next(stream).event.message)  # type: ignore[union-attr]
     stream.close()  # type: ignore[attr-defined]
     for pid in (pids[0], grandchild):
@@ -75,9 +92,11 @@ def test_what_a_child_leaves_behind_is_ended_with_it(tmp_path: Path) -> None:
     code = (
         "import subprocess, sys\n"
         "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        "print('{\"event\": \"warned\", \"message\": \"%d\"}' % p.pid, flush=True)\n"
+        'print(\'{"event": "warned", "message": "%d"}\' % p.pid, flush=True)\n'
     )
-    arrivals = list(ChildProcess().run(Command((sys.executable, "-c", code)), EventLines(), tmp_path, Hooks()))
+    arrivals = list(
+        ChildProcess().run(Command((sys.executable, "-c", code)), EventLines(), tmp_path, Hooks())
+    )
     assert isinstance(arrivals[-1].event, Failed)
     assert _gone(int(arrivals[0].event.message))  # type: ignore[union-attr]
 

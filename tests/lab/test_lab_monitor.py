@@ -15,7 +15,14 @@ from splatmeter.lab.executor import Arrival
 from splatmeter.lab.monitor import kernels, nvml, spill, windows
 from splatmeter.lab.monitor.predict import Planned, predict
 from splatmeter.lab.monitor.spill import Context
-from splatmeter.lab.monitor.tree import MemorySample, Stretch, TreeSampler, peaks_by_stage, resident_bytes, tree
+from splatmeter.lab.monitor.tree import (
+    MemorySample,
+    Stretch,
+    TreeSampler,
+    peaks_by_stage,
+    resident_bytes,
+    tree,
+)
 from splatmeter.lab.monitor.windows import AdapterMemory, TypeperfParser, cim_line, is_wsl
 from splatmeter.lab.session.memory import memory_record, stretches
 
@@ -24,8 +31,8 @@ GIB = 2**30
 
 def test_the_whole_tree_is_seen_from_outside() -> None:
     child = "import sys, time; held = bytearray(60_000_000); print('ready', flush=True); time.sleep(60)"
-    parent = f"import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(60)"
-    process = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True)
+    parent = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+    process = subprocess.Popen([sys.executable, "-c", parent, child], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         sampler = TreeSampler(process.pid, interval=0.02).start()
@@ -68,7 +75,12 @@ def test_stages_come_from_the_events_around_a_sample() -> None:
         Stretch("loading", 0.0, 1.0), Stretch("training", 1.0, 2.0), Stretch("evaluation", 2.0, 5.0),
         Stretch("training", 5.0, 6.0),
     ]  # fmt: skip
-    samples = [MemorySample(0.5, 1, 1), MemorySample(1.5, 5, 1), MemorySample(3.0, 90, 1), MemorySample(5.5, 7, 1)]
+    samples = [
+        MemorySample(0.5, 1, 1),
+        MemorySample(1.5, 5, 1),
+        MemorySample(3.0, 90, 1),
+        MemorySample(5.5, 7, 1),
+    ]
     found = peaks_by_stage(samples, stretches(arrivals))
     assert found == {"loading": (1, 1, 1.0), "training": (7, 2, 2.0), "evaluation": (90, 1, 3.0)}
 
@@ -77,7 +89,11 @@ def test_a_trainers_own_high_water_marks_come_before_samples() -> None:
     result = {"peak_bytes": {"training": 100, "training reserved": 300, "evaluation": 50}}
     record = memory_record([], None, None, result, stages=True)
     training, evaluation = record["peaks"]
-    assert (training["allocated_bytes"], training["reserved_bytes"], training["process_bytes"]) == (100, 300, None)
+    assert (training["allocated_bytes"], training["reserved_bytes"], training["process_bytes"]) == (
+        100,
+        300,
+        None,
+    )
     assert evaluation["process_bytes"] == 50 and "samples" not in evaluation
     assert record["memory"]["total_peak_bytes"] is None
 
@@ -88,7 +104,9 @@ class Library:
     class NVMLError(Exception):
         pass
 
-    def __init__(self, used: int = 8 * GIB, total: int = 16 * GIB, processes: tuple[tuple[int, object], ...] = ()) -> None:
+    def __init__(
+        self, used: int = 8 * GIB, total: int = 16 * GIB, processes: tuple[tuple[int, object], ...] = ()
+    ) -> None:
         self.info = SimpleNamespace(used=used, total=total)
         self.processes = [SimpleNamespace(pid=pid, usedGpuMemory=size) for pid, size in processes]
 
@@ -202,7 +220,7 @@ PTXAS = """ptxas info    : 24 bytes gmem, 8 bytes cmem[4]
 ptxas info    : Compiling entry function '_Z5plainPf' for 'sm_80'
 ptxas info    : Function properties for _Z5plainPf
     32 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
-ptxas info    : Used 255 registers, used 1 barriers, 32 bytes cumulative stack size, 1024 bytes smem, 360 bytes cmem[0]
+ptxas info    : Used 255 registers, used 1 barriers, 32 bytes cumulative stack size, 1024 bytes smem
 ptxas info    : Function properties for _Z6helperf
     4 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
 ptxas info    : Compiling entry function '_Z5otherPf' for 'sm_80'
@@ -246,4 +264,6 @@ def test_the_prediction_is_the_specs_arithmetic() -> None:
     planned = Planned(1_811_372, 141, 2594, 1681)
     found = predict(planned)
     assert found.gaussians == 1_811_372 * 944 and found.photos == pytest.approx(7.4e9, rel=0.01)
-    assert "does not fit" in found.sentence(planned, 2 * GIB) and "not observable" in found.sentence(planned, None)
+    assert "does not fit" in found.sentence(planned, 2 * GIB) and "not observable" in found.sentence(
+        planned, None
+    )

@@ -22,7 +22,12 @@ from splatmeter.lab.session.worktree import built
 
 def test_the_users_own_protocol_is_recreated() -> None:
     made = users_own("SAMPLES/garden", "mip-splatting")
-    assert (made.resolution, made.start_iteration, made.end_iteration, made.evaluate_at) == (4, 3000, 4000, 3100)
+    assert (made.resolution, made.start_iteration, made.end_iteration, made.evaluate_at) == (
+        4,
+        3000,
+        4000,
+        3100,
+    )
     assert made.tolerance == 0.005 and made.eval and made.checkpoint.endswith("chkpnt3000.pth")
     assert made.warm_up_steps == 50 and made.evaluation_steps == (3100, 4000)
 
@@ -33,7 +38,8 @@ def test_warm_up_is_fifty_steps_or_five_percent() -> None:
 
 def test_a_protocol_survives_being_written_and_read(tmp_path: Path) -> None:
     made = Protocol(
-        scene='with "quotes" and \\ é \n', command=("python", "a b"), trainer="generic", tolerance=0.01, iterations=77,
+        scene='with "quotes" and \\ é \n', command=("python", "a b"), trainer="generic",
+        tolerance=0.01, iterations=77,
         patterns=(("progress", r"(?P<step>\d+)"),), warm_up=7,
     )  # fmt: skip
     path = tmp_path / "protocol.toml"
@@ -65,7 +71,9 @@ def test_every_field_of_a_protocol_stands_in_the_file() -> None:
         ("not toml", "TOML"),
     ],
 )
-def test_a_protocol_that_cannot_be_measured_is_refused_in_a_sentence(tmp_path: Path, text: str, word: str) -> None:
+def test_a_protocol_that_cannot_be_measured_is_refused_in_a_sentence(
+    tmp_path: Path, text: str, word: str
+) -> None:
     path = tmp_path / "protocol.toml"
     path.write_text(text)
     with pytest.raises((InputError, UsageError), match=word):
@@ -81,7 +89,9 @@ def test_phases_form_a_chain_from_the_baseline(tmp_path: Path) -> None:
     phases = Phases(tmp_path)
     phases.add(Phase("baseline", created="1"))
     phases.add(Phase("one", parent="baseline", options=("--a", "1"), created="2"))
-    phases.add(Phase("two", parent="one", options=("--b", "2"), environment={"X": "y"}, note="ä\n", created="3"))
+    phases.add(
+        Phase("two", parent="one", options=("--b", "2"), environment={"X": "y"}, note="ä\n", created="3")
+    )
     assert [phase.name for phase in phases.lineage("two")] == ["baseline", "one", "two"]
     assert phases.get("two").note == "ä\n" and phases.get("two").environment == {"X": "y"}
     assert phases.baseline("two").name == "baseline"
@@ -94,7 +104,12 @@ def test_phases_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         phases.add(Phase("a"))
     with pytest.raises(MissingFile, match="nobody"):
         phases.add(Phase("b", parent="nobody"))
-    for bad in (Phase("../escape"), Phase("x", state="done"), Phase("x", state="on hold"), Phase("x", changes=("luck",))):
+    for bad in (
+        Phase("../escape"),
+        Phase("x", state="done"),
+        Phase("x", state="on hold"),
+        Phase("x", changes=("luck",)),
+    ):
         with pytest.raises(UsageError):
             phases.add(bad)
     phases.save(Phase("c", parent="d"))
@@ -109,16 +124,16 @@ def test_a_phase_file_shows_only_what_it_is_about() -> None:
         variables(["=x"])
 
 
-REQUEST = RunRequest(Path("/out"), 3, Path("/start.pth"), "python", first=3000, last=4000, evaluations=(3100, 4000),
-                     lab=Path("/lab"))  # fmt: skip
+REQUEST = RunRequest(Path("/out"), 3, Path("/start.pth"), "python", first=3000, last=4000,
+                     evaluations=(3100, 4000), lab=Path("/lab"))  # fmt: skip
 
 
 def test_our_trainer_gets_the_flags_people_know() -> None:
     words = commands.arguments(users_own("/garden"), [Phase("baseline")], REQUEST)
     assert words[:4] == ("python", "-m", "splatmeter", "train")
     joined = " ".join(words)
-    for part in ("-s /garden -m /out -r 4 --iterations 4000", "--eval", "--test_iterations 3100 4000", "--seed 3",
-                 "--start_checkpoint /start.pth", "--events-stdout"):  # fmt: skip
+    for part in ("-s /garden -m /out -r 4 --iterations 4000", "--eval", "--test_iterations 3100 4000",
+                 "--seed 3",                 "--start_checkpoint /start.pth", "--events-stdout"):  # fmt: skip
         assert part in joined
 
 
@@ -161,7 +176,9 @@ def test_a_revision_with_a_patch_is_built_in_its_own_worktree(tmp_path: Path) ->
 
     def git(*words: str) -> str:
         identity = ("-c", "user.name=t", "-c", "user.email=t@t")
-        return subprocess.run(["git", *identity, *words], cwd=repository, check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            ["git", *identity, *words], cwd=repository, check=True, capture_output=True, text=True
+        ).stdout
 
     git("init", "-q")
     (repository / "train.py").write_text("fast = False\n")

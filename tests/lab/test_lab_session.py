@@ -151,7 +151,9 @@ def test_the_folder_of_a_run_is_the_evidence(tmp_path: Path) -> None:
     lab = make_lab(tmp_path)
     plan, _ = carried_out(lab, "record", ["baseline"], trainer())
     folder = plan.folder(lab) / "blocks" / "000.1" / "0-baseline"
-    assert {"command.json", "environment.json", "events.jsonl", "result.json"} <= {path.name for path in folder.iterdir()}
+    assert {"command.json", "environment.json", "events.jsonl", "result.json"} <= {
+        path.name for path in folder.iterdir()
+    }
     result = json.loads((folder / "result.json").read_text())
     assert result["timing"]["steps"] == 150 and result["timing"]["steps_per_second"] == pytest.approx(100.0)
     assert result["memory"]["device"] == "not observable" and result["memory"]["total_peak_bytes"] is None
@@ -178,7 +180,18 @@ def test_too_few_blocks_and_slices_of_three_are_refused(tmp_path: Path) -> None:
 
 def test_slices_alternate_two_living_processes_and_time_the_same_steps(tmp_path: Path) -> None:
     stand_in = str(Path(__file__).parent / "stand_in.py")
-    words = (sys.executable, "-S", stand_in, "events", "--steps", "200", "--seconds", "0.0005", "--seed", "{seed}")
+    words = (
+        sys.executable,
+        "-S",
+        stand_in,
+        "events",
+        "--steps",
+        "200",
+        "--seconds",
+        "0.0005",
+        "--seed",
+        "{seed}",
+    )
     lab = make_lab(tmp_path, command=words, evaluate_at=0)
     plan = plans.make(lab, "aa", ["baseline", "baseline"], Wishes(blocks=4, seed=3, prime=False, slices=0.02))
     beats = Session(lab, plan, ChildProcess()).beats()
@@ -189,5 +202,7 @@ def test_slices_alternate_two_living_processes_and_time_the_same_steps(tmp_path:
              ("baseline#1", "baseline#2")}  # fmt: skip
     assert steps["baseline#1"] == steps["baseline#2"] and len(steps["baseline#1"]) >= 1
     assert all(piece["seconds"] > 0 for piece in record["slices"])
-    results = [json.loads(p.read_text()) for p in (plan.folder(lab) / "blocks" / "000.1").glob("*/result.json")]
+    results = [
+        json.loads(p.read_text()) for p in (plan.folder(lab) / "blocks" / "000.1").glob("*/result.json")
+    ]
     assert all(result["status"] == "finished" and result["peaks"] == [] for result in results)

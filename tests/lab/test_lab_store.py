@@ -1,4 +1,6 @@
-"""The store: folders are the evidence, the index follows them, and a kill loses at most the block under way."""
+"""The store: folders are the evidence, the index follows them, and a kill loses at most the block under
+way.
+"""
 
 from __future__ import annotations
 
@@ -73,8 +75,10 @@ def test_sql_reads_and_the_database_refuses_the_rest(lab: Lab) -> None:
     names, found = query(lab, "SELECT phase, count(*) AS n FROM runs GROUP BY phase ORDER BY phase")
     assert names == ["phase", "n"] and found == [("baseline", 4), ("candidate", 4)]
     refused = (
-        "DELETE FROM runs", "DROP TABLE runs", "INSERT INTO passes VALUES (1, 2, 3)", "PRAGMA query_only = OFF",
-        "ATTACH 'x.db' AS x", "SELECT load_extension('x')", "VACUUM INTO 'copy.db'", "SELECT 1; DELETE FROM runs", "nonsense",
+        "DELETE FROM runs", "DROP TABLE runs", "INSERT INTO passes VALUES (1, 2, 3)",
+        "PRAGMA query_only = OFF",
+        "ATTACH 'x.db' AS x", "SELECT load_extension('x')", "VACUUM INTO 'copy.db'",
+        "SELECT 1; DELETE FROM runs", "nonsense",
     )  # fmt: skip
     for text in refused:
         with pytest.raises(InputError, match="refused"):
@@ -125,9 +129,10 @@ def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_lock_is_held_once(tmp_path: Path) -> None:
-    with locked(tmp_path / "x.lock", "the thing"), pytest.raises(OutputError, match="the thing is in use"):
-        with locked(tmp_path / "x.lock", "the thing"):
-            pass
+    lock = tmp_path / "x.lock"
+    refused = pytest.raises(OutputError, match="the thing is in use")
+    with locked(lock, "the thing"), refused, locked(lock, "the thing"):
+        pass
     with locked(tmp_path / "x.lock", "the thing"):
         pass
 
@@ -148,7 +153,9 @@ def test_only_the_process_we_started_is_ever_ended(tmp_path: Path) -> None:
     assert not end_orphan(tmp_path)
 
 
-def test_the_environment_tells_the_machine_and_no_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_environment_tells_the_machine_and_no_secrets(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     found = collect(tmp_path, {"HF_TOKEN": "hunter2", "OMP_NUM_THREADS": "1"})

@@ -63,7 +63,9 @@ def test_an_evaluation_is_off_the_clock() -> None:
 
 
 def test_tensors_printed_as_tensors_are_understood() -> None:
-    text = "[ITER 7000] Evaluating train : L1 tensor(0.0312, device='cuda:0') PSNR tensor(27.5, device='cuda:0')"
+    text = (
+        "[ITER 7000] Evaluating train : L1 tensor(0.0312, device='cuda:0') PSNR tensor(27.5, device='cuda:0')"
+    )
     found = of(Evaluated, fed(Original(), (1.0, text)))
     assert found[0].metrics == {"l1": 0.0312, "psnr": 27.5} and found[0].split == "train"
 
@@ -71,7 +73,9 @@ def test_tensors_printed_as_tensors_are_understood() -> None:
 def test_saving_names_the_model_and_its_header_tells_the_count(tmp_path: Path) -> None:
     model = tmp_path / "point_cloud" / "iteration_30" / "point_cloud.ply"
     model.parent.mkdir(parents=True)
-    model.write_bytes(b"ply\nformat binary_little_endian 1.0\nelement vertex 77\nproperty float x\nend_header\n")
+    model.write_bytes(
+        b"ply\nformat binary_little_endian 1.0\nelement vertex 77\nproperty float x\nend_header\n"
+    )
     listener = Original(0, 30, output=tmp_path)
     events = fed(listener, (1.0, bar(30, 30)), (2.0, "[ITER 30] Saving Gaussians"))
     assert of(Saved, events)[0].path == str(model)
@@ -119,14 +123,25 @@ def test_gsplat_is_read_from_its_bar_and_its_statistics(tmp_path: Path) -> None:
 
 
 def test_opensplat_is_read_from_its_steps() -> None:
-    events = fed(OpenSplat(0, 100), (1.0, "Step 10: 0.2345 (10%)"), (3.0, "Step 20: 0.1 (20%)"), (4.0, "Wrote splat.ply"))
-    assert [(p.step, p.loss, p.clock_seconds) for p in of(Progress, events)] == [(10, 0.2345, 0.0), (20, 0.1, 2.0)]
+    events = fed(
+        OpenSplat(0, 100),
+        (1.0, "Step 10: 0.2345 (10%)"),
+        (3.0, "Step 20: 0.1 (20%)"),
+        (4.0, "Wrote splat.ply"),
+    )
+    assert [(p.step, p.loss, p.clock_seconds) for p in of(Progress, events)] == [
+        (10, 0.2345, 0.0),
+        (20, 0.1, 2.0),
+    ]
     assert of(Saved, events)[0].path == "splat.ply"
 
 
 def test_patterns_describe_any_other_trainer() -> None:
     listener = Generic(
-        {"progress": r"it (?P<step>\d+) of (?P<total>\d+) loss (?P<loss>[\d.]+)", "evaluation": r"PSNR=(?P<psnr>[\d.]+)"},
+        {
+            "progress": r"it (?P<step>\d+) of (?P<total>\d+) loss (?P<loss>[\d.]+)",
+            "evaluation": r"PSNR=(?P<psnr>[\d.]+)",
+        },
         1000,
         2000,
     )
@@ -147,14 +162,22 @@ def test_a_script_can_mark_its_stages_exactly() -> None:
         (1.0, ':::SPLATMETER {"event": "progress", "step": 10, "loss": 0.5, "gaussians": 7}'),
         (2.0, ':::SPLATMETER {"event": "progress", "step": 20}'),
         (3.0, ':::SPLATMETER {"stage": "evaluation"}'),
-        (50.0, ':::SPLATMETER {"event": "evaluated", "step": 20, "split": "test", "metrics": {"psnr": 20.0}}'),
+        (
+            50.0,
+            ':::SPLATMETER {"event": "evaluated", "step": 20, "split": "test", "metrics": {"psnr": 20.0}}',
+        ),
         (50.0, ':::SPLATMETER {"stage": "training"}'),
         (51.0, ':::SPLATMETER {"event": "progress", "step": 30}'),
         (52.0, ':::SPLATMETER {"event": "progress", "step": 40}'),
         (52.0, ":::SPLATMETER not json"),
         (52.0, ":::SPLATMETER 5"),
     )
-    assert [(p.step, p.clock_seconds) for p in of(Progress, events)] == [(10, 0.0), (20, 1.0), (30, 1.0), (40, 2.0)]
+    assert [(p.step, p.clock_seconds) for p in of(Progress, events)] == [
+        (10, 0.0),
+        (20, 1.0),
+        (30, 1.0),
+        (40, 2.0),
+    ]
     assert of(Progress, events)[-1].gaussians == 7
     assert of(Evaluated, events)[0].metrics == {"psnr": 20.0}
 

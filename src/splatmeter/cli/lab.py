@@ -1,4 +1,6 @@
-"""`splatmeter lab`: one parser for all its commands; the modules beside it do the work, loaded when chosen."""
+"""`splatmeter lab`: one parser for all its commands; the modules beside it do the work, loaded when
+chosen.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def run(arguments: list[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     top = _Parser(
         prog="splatmeter lab",
-        description="Measure, compare and judge optimisation phases of any splatting trainer, and write the log.",
+        description="Measure, compare and judge optimisation phases of any trainer, and write the log.",
         epilog="The usual way: init, prepare, phase add NAME -- OPTIONS, run (or ab), verdict, log.",
     )
     top.add_argument(

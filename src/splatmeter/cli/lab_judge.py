@@ -50,7 +50,9 @@ def _all(lab: Lab) -> list[Judged]:
                 except MissingFile:
                     continue
     if not found:
-        raise MissingFile("no phase has been measured against another yet; `splatmeter lab run PHASE` does it")
+        raise MissingFile(
+            "no phase has been measured against another yet; `splatmeter lab run PHASE` does it"
+        )
     return found
 
 
@@ -81,7 +83,9 @@ def _decided(chosen: Namespace) -> Verdict:
     found = phase_verdict(lab, phase)
     if found is None:
         state = state_of(lab, phase)
-        raise MissingFile(f"{phase.name} is {state}, which has no speed verdict; `splatmeter lab run` measures it")
+        raise MissingFile(
+            f"{phase.name} is {state}, which has no speed verdict; `splatmeter lab run` measures it"
+        )
     return found
 
 

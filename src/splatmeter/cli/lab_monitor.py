@@ -55,7 +55,8 @@ class _LiveSampler(TreeSampler):
         sample = super().take(seconds)
         if sample and sys.stderr.isatty():
             card = "not observable" if sample.device_bytes is None else bytes_text(sample.device_bytes)
-            text = f"{seconds:7.1f} s  memory {bytes_text(sample.resident_bytes)}  processes {sample.processes}  card {card}"
+            size = bytes_text(sample.resident_bytes)
+            text = f"{seconds:7.1f} s  memory {size}  processes {sample.processes}  card {card}"
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
         return sample
 
@@ -64,7 +65,8 @@ def _report(sampler: TreeSampler, outcome: Outcome, card: bool) -> None:
     highest = max((sample.resident_bytes for sample in sampler.samples), default=0)
     device = [sample.device_bytes for sample in sampler.samples if sample.device_bytes is not None]
     lines = [
-        f"ended with {outcome.code} after {duration_text(outcome.seconds)} ({duration_text(outcome.cpu_seconds)} of CPU time)",
+        f"ended with {outcome.code} after {duration_text(outcome.seconds)},"
+        f" {duration_text(outcome.cpu_seconds)} of CPU time",
         f"highest resident memory of the tree {bytes_text(highest) if highest else 'not seen'},"
         f" of its largest process {bytes_text(outcome.largest_resident_bytes)}",
         f"card: {bytes_text(max(device)) if device else 'not observable'}{'' if card else ' (no NVML)'}",

@@ -48,9 +48,7 @@ def init(chosen: Namespace) -> int:
     write_text(lab.protocol_file, protocol.to_text(made))
     if BASELINE not in lab.phases.names():
         lab.phases.add(Phase(BASELINE, note="Reference, no optimisations", created=now()))
-    print(
-        f"{lab.protocol_file} written; edit it as you like, then `splatmeter lab prepare` and `lab phase add`."
-    )
+    print(f"{lab.protocol_file} written; edit it, then `splatmeter lab prepare` and `lab phase add`.")
     return 0
 
 
@@ -95,7 +93,7 @@ def _changed(old: Phase, chosen: Namespace) -> Phase:
     }
     for field, name in (
         ("changes", "change"),
-                ("build", "build"),
+        ("build", "build"),
         ("code_changes", "code_change"),
     ):
         if getattr(chosen, name):

@@ -115,7 +115,7 @@ def _tell(lab: Lab, plan: SessionPlan) -> None:
 
     if plan.kind == "record":
         print(
-            f"{plan.arms[0].phase} is recorded: all figures, no speed verdict. `splatmeter lab show {plan.session}`"
+            f"{plan.arms[0].phase} is recorded, without a speed verdict: `splatmeter lab show {plan.session}`"
         )
         return
     for arm in plan.arms[:-1]:

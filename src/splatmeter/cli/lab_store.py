@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from argparse import Namespace
 
 from splatmeter.cli.lab import lab_folder
@@ -37,8 +38,7 @@ def ls(chosen: Namespace) -> int:
     return 0
 
 
-def _run_row(row: object) -> list[object]:
-    r = dict(row)  # type: ignore[call-overload]
+def _run_row(r: sqlite3.Row) -> list[object]:
     rate = "-" if r["steps_per_second"] is None else f"{r['steps_per_second']:.3f}"
     peak = "-" if r["peak_total"] is None else bytes_text(r["peak_total"])
     return [r["run"], r["status"], "yes" if r["counted"] else "no", rate, r["gaussians_end"] or "-", peak]
@@ -80,18 +80,16 @@ def _show_run(lab: Lab, run: str, result: dict) -> None:
     print(f"  loss       {_number(result['loss'])} (last 100 steps {_number(result['loss_last_100'])})")
     for peak in result["peaks"]:
         size = peak.get("process_bytes") or peak.get("allocated_bytes")
-        print(
-            f"  peak       {peak['stage']} {bytes_text(size) if size else 'unknown'} ({peak.get('source', '')})"
-        )
+        shown = bytes_text(size) if size else "unknown"
+        print(f"  peak       {peak['stage']} {shown} ({peak.get('source', '')})")
     for item in result["evaluations"]:
         figures = ", ".join(f"{name} {_number(value)}" for name, value in item["metrics"].items())
         print(f"  {item['split']:<10} step {item['step']}: {figures} ({item['judged_by']})")
     for name, seconds in sorted(result["passes"].items(), key=lambda entry: -entry[1]):
         print(f"  pass       {clean(name)} {seconds:.3f} s")
     if result.get("monitor"):
-        print(
-            f"  monitor    {100 * result['monitor']['share']:.3f} % of one core, {result['monitor']['samples']} samples"
-        )
+        share, samples = result["monitor"]["share"], result["monitor"]["samples"]
+        print(f"  monitor    {100 * share:.3f} % of one core, {samples} samples")
     print(f"  evidence   {lab.sessions / run}")
 
 

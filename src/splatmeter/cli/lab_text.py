@@ -34,7 +34,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 class SessionProgress:
     """One line that is redrawn on a terminal; one line per run elsewhere."""
 
-    def __init__(self, blocks: int, already: int, steps: tuple[int, int], stream: TextIO = sys.stderr) -> None:
+    def __init__(
+        self, blocks: int, already: int, steps: tuple[int, int], stream: TextIO = sys.stderr
+    ) -> None:
         self.steps, self.stream = steps, stream
         self.blocks_left = max(0, blocks - already)
         self.blocks_done = 0
@@ -48,7 +50,9 @@ class SessionProgress:
         elif beat.result is not None:
             timing = beat.result.get("timing") or {}
             rate = f"{timing['steps_per_second']:.3f} it/s" if timing else "no time"
-            self._line(f"block {beat.block + 1}/{beat.blocks}  {clean(beat.arm)}  {rate}  {self._left()}", "\n")
+            self._line(
+                f"block {beat.block + 1}/{beat.blocks}  {clean(beat.arm)}  {rate}  {self._left()}", "\n"
+            )
         elif beat.arrival and isinstance(beat.arrival.event, Progress) and self.stream.isatty():
             self._frame(beat, beat.arrival.event)
 

@@ -14,7 +14,9 @@ from splatmeter.errors import OutputError
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes beside the target, syncs, renames; the folder is synced too, so that the name survives a power cut."""
+    """Writes beside the target, syncs, renames; the folder is synced too, so that the name survives a
+    power cut.
+    """
     try:
         temporary = path.parent / f".{path.name}.{os.getpid()}.{threading.get_ident()}.part"
         try:

@@ -20,10 +20,13 @@ from pathlib import Path
 from typing import Any
 
 ALLOWED_VARIABLES = (
-    "CONDA_DEFAULT_ENV", "CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "CUDA_VISIBLE_DEVICES", "GOMP_CPU_AFFINITY",
+    "CONDA_DEFAULT_ENV", "CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "CUDA_VISIBLE_DEVICES",
+    "GOMP_CPU_AFFINITY",
     "KMP_AFFINITY", "KMP_BLOCKTIME", "LANG", "LC_ALL", "LD_PRELOAD", "MALLOC_ARENA_MAX", "MALLOC_CONF",
-    "MKL_NUM_THREADS", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS", "OMP_PLACES", "OMP_PROC_BIND", "OMP_SCHEDULE",
-    "OPENBLAS_NUM_THREADS", "PYTHONHASHSEED", "PYTHONOPTIMIZE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "MKL_NUM_THREADS", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS", "OMP_PLACES", "OMP_PROC_BIND",
+    "OMP_SCHEDULE",
+    "OPENBLAS_NUM_THREADS", "PYTHONHASHSEED", "PYTHONOPTIMIZE", "PYTORCH_CUDA_ALLOC_CONF",
+    "PYTORCH_NO_CUDA_MEMORY_CACHING",
     "SPLATMETER_BACKEND", "SPLATMETER_THREADS", "TORCH_CUDA_ARCH_LIST", "TORCH_CUDNN_V8_API_DISABLED",
 )  # fmt: skip
 """Names that change speed or numbers. Nothing else is ever written down."""
@@ -131,7 +134,9 @@ def limits() -> dict[str, Any]:
 
 
 def git(directory: Path) -> dict[str, Any]:
-    """Revision and difference of the working tree; {} outside a repository. `diff` goes into a file of its own."""
+    """Revision and difference of the working tree; {} outside a repository. `diff` goes into a file of its
+    own.
+    """
     revision = _git(directory, "rev-parse", "HEAD").strip()
     if not revision:
         return {}

@@ -95,5 +95,6 @@ def compare(before: Sequence[Kernel], after: Sequence[Kernel]) -> list[Change]:
 
 def _figures(kernel: Kernel) -> tuple[object, ...]:
     return (
-        kernel.registers, kernel.stack_bytes, kernel.spill_store_bytes, kernel.spill_load_bytes, kernel.shared_bytes
+        kernel.registers, kernel.stack_bytes, kernel.spill_store_bytes, kernel.spill_load_bytes,
+        kernel.shared_bytes,
     )  # fmt: skip

@@ -1,4 +1,6 @@
-"""What a run will need before it starts: floor x planned Gaussians + photos + context, against what there is."""
+"""What a run will need before it starts: floor x planned Gaussians + photos + context, against what there
+is.
+"""
 
 from __future__ import annotations
 

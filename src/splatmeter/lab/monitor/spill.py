@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from splatmeter.lab.monitor.windows import AdapterMemory
 from splatmeter.units import bytes_text
@@ -52,7 +53,7 @@ def _shared(samples: Sequence[AdapterMemory], known: Context) -> str:
         -1 if sample.shared is None else sample.shared - known.idle_shared - known.pinned
         for sample in samples
     ]
-    if any(first > limit and second > limit for first, second in zip(above, above[1:], strict=False)):
+    if any(first > limit and second > limit for first, second in pairwise(above)):
         return f"shared memory rose by {bytes_text(max(above))}"
     return ""
 
@@ -62,13 +63,14 @@ def _pressed(samples: Sequence[AdapterMemory], known: Context) -> str:
     if committed > known.card_bytes:
         return f"{bytes_text(committed)} committed on a card of {bytes_text(known.card_bytes)}"
     used = [sample.dedicated for sample in samples if sample.dedicated is not None]
-    drop = max((before - after for before, after in zip(used, used[1:], strict=False)), default=0)
+    drop = max((before - after for before, after in pairwise(used)), default=0)
     return f"dedicated memory dropped by {bytes_text(drop)} while training" if drop > DROP else ""
 
 
 def _overfull(known: Context) -> str:
     if known.reserved is not None and known.reserved + known.context > known.card_bytes:
-        return f"{bytes_text(known.reserved + known.context)} reserved on a card of {bytes_text(known.card_bytes)}"
+        reserved = bytes_text(known.reserved + known.context)
+        return f"{reserved} reserved on a card of {bytes_text(known.card_bytes)}"
     if known.slowdown is not None and known.slowdown > SLOWER:
         return f"{known.slowdown:.1f} times slower at equal Gaussians"
     return ""

@@ -22,7 +22,9 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 @dataclass(frozen=True, slots=True)
 class MemorySample:
-    """`resident_bytes` adds up the resident sets of the tree; pages shared between processes count in each."""
+    """`resident_bytes` adds up the resident sets of the tree; pages shared between processes count in
+    each.
+    """
 
     seconds: float
     resident_bytes: int
@@ -151,7 +153,9 @@ class Stretch:
 def peaks_by_stage(
     samples: Sequence[MemorySample], stretches: Sequence[Stretch]
 ) -> dict[str, tuple[int, int, float]]:
-    """Stage -> (highest resident bytes, number of samples inside, seconds); a stage without samples is not listed."""
+    """Stage -> (highest resident bytes, number of samples inside, seconds); a stage without samples is not
+    listed.
+    """
     found: dict[str, tuple[int, int, float]] = {}
     for stretch in stretches:
         inside = [s.resident_bytes for s in samples if stretch.begin <= s.seconds < stretch.end]

@@ -43,10 +43,13 @@ def typeperf_command() -> tuple[str, ...]:
 
 
 def cim_command() -> tuple[str, ...]:
-    """One JSON line a second from a powershell that stays alive: starting it anew would cost a second each time."""
+    """One JSON line a second from a powershell that stays alive: starting it anew would cost a second each
+    time.
+    """
     script = (
         f"while ($true) {{ Get-CimInstance {CIM_CLASS} | "
-        "Select-Object Name,DedicatedUsage,SharedUsage,TotalCommitted | ConvertTo-Json -Compress; Start-Sleep 1 }"
+        "Select-Object Name,DedicatedUsage,SharedUsage,TotalCommitted | "
+        "ConvertTo-Json -Compress; Start-Sleep 1 }"
     )
     return ("powershell.exe", "-NoProfile", "-NonInteractive", "-Command", script)
 

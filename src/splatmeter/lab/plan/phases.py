@@ -61,7 +61,8 @@ class Phase:
 def check(phase: Phase) -> Phase:
     if not _NAME.fullmatch(phase.name):
         raise UsageError(
-            f"{phase.name!r} cannot name a phase; use letters, digits, '.', '_', '+', '-' (a --title may say more)"
+            f"{phase.name!r} cannot name a phase; use letters, digits, '.', '_', '+', '-'"
+            " (a --title may say more)"
         )
     if phase.state not in STATES:
         raise UsageError(f"{phase.state!r} is not a state; there are {', '.join(STATES)}")

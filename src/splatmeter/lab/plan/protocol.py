@@ -109,8 +109,8 @@ def check(protocol: Protocol) -> Protocol:
         raise UsageError("a protocol needs iterations >= 1 and start_iteration >= 0")
     if protocol.warm_up_steps >= protocol.iterations:
         raise UsageError(
-            f"{protocol.iterations} iterations leave nothing to time after a warm-up of {protocol.warm_up_steps};"
-            " lengthen the run or set warm_up in [run]"
+            f"{protocol.iterations} iterations leave nothing to time after a warm-up of"
+            f" {protocol.warm_up_steps}; lengthen the run or set warm_up in [run]"
         )
     if not 0 < protocol.tolerance < 1 or not 0 < protocol.tolerated_difference < 1:
         raise UsageError("tolerance and tolerated_difference are shares between 0 and 1, for example 0.005")
@@ -120,7 +120,9 @@ def check(protocol: Protocol) -> Protocol:
 
 
 def read(path: Path) -> Protocol:
-    """Reads and checks; an unknown key is an error, because a misspelt one would silently measure something else."""
+    """Reads and checks; an unknown key is an error, because a misspelt one would silently measure
+    something else.
+    """
     found: dict[str, Any] = {}
     fields = {field.name: field for field in dataclasses.fields(Protocol)}
     for section, entries in toml.read(path).items():

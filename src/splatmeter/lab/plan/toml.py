@@ -17,7 +17,9 @@ else:
 
 
 def value(item: Any) -> str:
-    """One TOML value. JSON strings are TOML basic strings, once DEL and lone surrogates are out of the way."""
+    """One TOML value. JSON strings are TOML basic strings, once DEL and lone surrogates are out of the
+    way.
+    """
     if isinstance(item, bool):
         return "true" if item else "false"
     if isinstance(item, (int, float)):

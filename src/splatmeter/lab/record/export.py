@@ -9,9 +9,12 @@ import json
 from splatmeter.lab.record.index import Index
 
 COLUMNS = (
-    "run", "session", "block", "attempt", "place", "arm", "phase", "counted", "status", "seed", "seconds", "timed_steps",
-    "steps_per_second", "gaussian_steps_per_second", "gaussians_start", "gaussians_end", "loss", "loss_last_100",
-    "mean_opacity", "peak_training", "peak_evaluation", "peak_total", "first_iteration_seconds", "model_sha256",
+    "run", "session", "block", "attempt", "place", "arm", "phase", "counted", "status", "seed", "seconds",
+    "timed_steps",
+    "steps_per_second", "gaussian_steps_per_second", "gaussians_start", "gaussians_end", "loss",
+    "loss_last_100",
+    "mean_opacity", "peak_training", "peak_evaluation", "peak_total", "first_iteration_seconds",
+    "model_sha256",
     "machine", "revision", "started", "protocol",
 )  # fmt: skip
 
@@ -24,7 +27,9 @@ def as_json(index: Index) -> str:
 
 
 def as_csv(index: Index) -> str:
-    """Metrics become columns such as test_psnr_3100; cells that a spreadsheet would run as a formula are quoted."""
+    """Metrics become columns such as test_psnr_3100; cells that a spreadsheet would run as a formula are
+    quoted.
+    """
     metrics: dict[str, dict[str, float]] = {}
     for row in index.rows("SELECT * FROM evaluations ORDER BY step, split DESC, metric"):
         metrics.setdefault(row["run"], {})[f"{row['split']}_{row['metric']}_{row['step']}"] = row["value"]

@@ -17,11 +17,13 @@ VERSION = 1
 BUSY_MILLISECONDS = 20_000
 
 TABLES = """
-CREATE TABLE sessions (session TEXT PRIMARY KEY, kind TEXT, arms TEXT, created TEXT, ended TEXT, blocks INTEGER,
-    protocol TEXT, machine TEXT);
-CREATE TABLE runs (run TEXT PRIMARY KEY, session TEXT, block INTEGER, attempt INTEGER, place INTEGER, arm TEXT, phase TEXT,
+CREATE TABLE sessions (session TEXT PRIMARY KEY, kind TEXT, arms TEXT, created TEXT, ended TEXT,
+    blocks INTEGER,    protocol TEXT, machine TEXT);
+CREATE TABLE runs (run TEXT PRIMARY KEY, session TEXT, block INTEGER, attempt INTEGER, place INTEGER,
+    arm TEXT, phase TEXT,
     counted INTEGER, status TEXT, seed INTEGER, seconds REAL, timed_steps INTEGER, steps_per_second REAL,
-    gaussian_steps_per_second REAL, gaussians_start INTEGER, gaussians_end INTEGER, loss REAL, loss_last_100 REAL,
+    gaussian_steps_per_second REAL, gaussians_start INTEGER, gaussians_end INTEGER, loss REAL,
+    loss_last_100 REAL,
     mean_opacity REAL, peak_training INTEGER, peak_evaluation INTEGER, peak_total INTEGER,
     first_iteration_seconds REAL, model_sha256 TEXT, machine TEXT, revision TEXT, started TEXT, protocol TEXT,
     stamp TEXT, result TEXT);
@@ -193,8 +195,8 @@ def _take_session(connection: sqlite3.Connection, plan_file: Path) -> None:
         return
     ended = read_json(plan_file.parent / "ended.json") or {}
     entry = (
-        plan_file.parent.name, plan.get("kind"), json.dumps(plan.get("arms")), plan.get("created"), ended.get("time"),
-        plan.get("blocks"), plan.get("fingerprint"), plan.get("machine"),
+        plan_file.parent.name, plan.get("kind"), json.dumps(plan.get("arms")), plan.get("created"),
+        ended.get("time"), plan.get("blocks"), plan.get("fingerprint"), plan.get("machine"),
     )  # fmt: skip
     connection.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry)
 
@@ -203,7 +205,9 @@ _PERMITTED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTIO
 
 
 def query(lab: Lab, text: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Any SELECT; the database itself refuses the rest: opened read-only, and an authorizer that permits reading alone."""
+    """Any SELECT; the database itself refuses the rest: opened read-only, and an authorizer that permits
+    reading alone.
+    """
     Index(lab).sync()
     with contextlib.closing(
         sqlite3.connect(f"{lab.index_file.resolve().as_uri()}?mode=ro", uri=True)

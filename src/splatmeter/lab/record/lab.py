@@ -59,8 +59,8 @@ class Lab:
     def checked(self) -> Lab:
         if not self.protocol_file.exists():
             raise MissingFile(
-                f"{self.root} is not a lab (it has no protocol.toml); `splatmeter lab init --scene SCENE` makes one,"
-                " --lab DIR names another"
+                f"{self.root} is not a lab (it has no protocol.toml);"
+                " `splatmeter lab init --scene SCENE` makes one, --lab DIR names another"
             )
         return self
 

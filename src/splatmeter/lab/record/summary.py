@@ -1,10 +1,13 @@
-"""From the events of one run to its result: pure functions, so that a result can be made again from the evidence."""
+"""From the events of one run to its result: pure functions, so that a result can be made again from the
+evidence.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from splatmeter.events import Densified, Evaluated, Failed, Finished, Progress, Saved, Started, Warned
@@ -44,7 +47,7 @@ def timing(progress: Sequence[Progress], window: Window) -> Timing | None:
     border = window.first + window.warm_up
     inside = [item for item in progress if border <= item.step <= window.last]
     seconds, measured, gaussian_steps = 0.0, 0, 0.0
-    for before, after in zip(inside, inside[1:], strict=False):
+    for before, after in pairwise(inside):
         passed = after.clock_seconds - before.clock_seconds
         if passed > 0 and after.step > before.step:
             seconds += passed
@@ -61,7 +64,7 @@ def rates(progress: Sequence[Progress], pieces: int = 20) -> list[dict[str, floa
     stride = max(1, len(progress) // pieces)
     chosen = progress[::stride]
     found: list[dict[str, float]] = []
-    for before, after in zip(chosen, chosen[1:], strict=False):
+    for before, after in pairwise(chosen):
         passed = after.clock_seconds - before.clock_seconds
         if passed > 0 and after.step > before.step:
             rate = (after.step - before.step) / passed

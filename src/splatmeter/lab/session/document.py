@@ -22,7 +22,6 @@ from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session import gather
 from splatmeter.lab.session.verdicts import Judged, imported, judged, phase_verdict, state_of
 
 
@@ -79,7 +78,8 @@ def counted_results(lab: Lab, phase: str) -> list[dict[str, Any]]:
     Slices tell nothing of memory, so a session of whole runs is preferred to a newer one of slices.
     """
     rows = Index(lab).rows(
-        "SELECT session, result FROM runs WHERE phase = ? AND counted = 1 ORDER BY session, block, place", (phase,)
+        "SELECT session, result FROM runs WHERE phase = ? AND counted = 1 ORDER BY session, block, place",
+        (phase,),
     )
     sessions: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -195,10 +195,11 @@ def _measurement_notes(lab: Lab, protocol: Protocol) -> tuple[str, ...]:
     rows = Index(lab).rows("SELECT session, kind, blocks FROM sessions ORDER BY session")
     runs = Index(lab).rows("SELECT count(*) AS n FROM runs WHERE counted = 1")[0]["n"]
     notes = [
-        f"Speed: training clock from step {protocol.warm_up_steps} on, evaluation and saving excluded; fresh process per run.",
+        f"Speed: training clock after {protocol.warm_up_steps} steps of warm-up, without evaluation"
+        " and saving, in a fresh process per run.",
         "Ratios: paired within blocks of balanced random order, 95 % t interval on log ratios.",
         "Memory: the trainer's high-water mark per stage, or samples of the process tree from outside.",
-        f"Evidence: {runs} counted runs in {len(rows)} sessions under {gather.folder_of(lab, '').as_posix()}.",
+        f"Evidence: {runs} counted runs in {len(rows)} sessions under {lab.sessions.as_posix()}.",
     ]
     return tuple(notes)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from splatmeter.lab.atomic import read_json
@@ -103,7 +102,9 @@ def _environment(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _peak(item: dict[str, Any]) -> StagePeak:
-    known = {name: item.get(name) for name in StagePeak.__dataclass_fields__ if item.get(name) is not None}
+    known: dict[str, Any] = {
+        name: item[name] for name in StagePeak.__dataclass_fields__ if item.get(name) is not None
+    }
     return StagePeak(**known)
 
 
@@ -136,7 +137,3 @@ def sessions_of(lab: Lab, reference: str, candidate: str) -> list[str]:
         if fits and (lab.sessions / row["session"]).exists():
             found.append(row["session"])
     return found
-
-
-def folder_of(lab: Lab, run: str) -> Path:
-    return lab.sessions / run

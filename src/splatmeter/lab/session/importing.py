@@ -1,4 +1,6 @@
-"""A hand-kept log becomes phases: titles, parents, notes and code changes as they were; figures as recorded only."""
+"""A hand-kept log becomes phases: titles, parents, notes and code changes as they were; figures as
+recorded only.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def _reference(hand: HandPhase) -> str:
 
 
 def _changes(log: HandLog, hand: HandPhase, parent: HandPhase | None) -> tuple[str, ...]:
-    """What the log itself says is different from the parent: declared, so that nothing is compared unawares."""
+    """What the log itself says is different from the parent: declared, so that nothing is compared
+    unawares.
+    """
     if parent is None:
         return ()
     usual = log.configuration.resolution

@@ -40,15 +40,21 @@ class Judge:
         if trainer_of(self.protocol, spec.lineage) in ("splatmeter", "events"):
             return
         if self.protocol.test_every != 8 or self.protocol.test_count:
-            result["warnings"].append("models of foreign trainers are only judged on the usual split, every 8th photo")
+            result["warnings"].append(
+                "models of foreign trainers are only judged on the usual split, every 8th photo"
+            )
             return
         for model in result["models"]:
             if model["sha256"] and self.protocol.scene:
                 found = self._judged(model, spec, result)
-                result["evaluations"] += [item | {"step": model["step"]} for item in found if self._held_out(item)]
+                result["evaluations"] += [
+                    item | {"step": model["step"]} for item in found if self._held_out(item)
+                ]
 
     def _held_out(self, item: dict[str, Any]) -> bool:
-        """Without --eval every photo was trained on, so there are no test views whatever an evaluation calls them."""
+        """Without --eval every photo was trained on, so there are no test views whatever an evaluation
+        calls them.
+        """
         return self.protocol.eval or item["split"] != "test"
 
     def _hash_at(self, result: dict[str, Any], step: int) -> str:

@@ -1,4 +1,6 @@
-"""Peaks per stage: from the trainer's own high-water marks where it tells them, else from samples taken outside."""
+"""Peaks per stage: from the trainer's own high-water marks where it tells them, else from samples taken
+outside.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from splatmeter.lab.monitor.tree import MemorySample, Stretch, TreeSampler, peak
 
 
 def stretches(arrivals: Sequence[Arrival]) -> list[Stretch]:
-    """Stages as seen from outside: what lies between the last frame before an evaluation and its report is evaluation."""
+    """Stages as seen from outside: what lies between the last frame before an evaluation and its report is
+    evaluation.
+    """
     found: list[Stretch] = []
     before = 0.0
     stage = "loading"

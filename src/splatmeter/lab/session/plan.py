@@ -91,7 +91,7 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
         raise UsageError("--slices alternates between exactly two arms; use it with `lab ab` or `lab aa`")
     seed = wishes.seed if wishes.seed is not None else secrets.randbelow(2**31)
     plan = SessionPlan(
-        session=f"{time.strftime('%Y%m%d-%H%M%S')}-{kind}-{secrets.token_hex(3)}",
+        session=f"{_stamp()}-{kind}-{secrets.token_hex(2)}",
         kind=kind,
         arms=_arms(phases),
         blocks=MOST_BLOCKS_UNDECIDED if wishes.until_decided else blocks,
@@ -110,6 +110,12 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
     plan.folder(lab).mkdir(parents=True)
     write_json(plan.folder(lab) / "session.json", dataclasses.asdict(plan))
     return plan
+
+
+def _stamp() -> str:
+    """To the microsecond: sessions are in the order of their names."""
+    now = time.time_ns()
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now // 10**9))}-{now // 1000 % 10**6:06d}"
 
 
 def _arms(phases: list[str]) -> tuple[ArmPlan, ...]:

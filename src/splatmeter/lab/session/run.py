@@ -54,7 +54,9 @@ class RunSpec:
 
 
 class Run:
-    """Iterate `events()`, then `summary()`, then `record()`; leaving earlier ends the child and keeps what there is."""
+    """Iterate `events()`, then `summary()`, then `record()`; leaving earlier ends the child and keeps what
+    there is.
+    """
 
     def __init__(self, spec: RunSpec, executor: Executor) -> None:
         self.spec = spec
@@ -103,7 +105,9 @@ class Run:
             self._folder.close()
 
     def summary(self, timing: dict[str, float] | None = None, peaks: bool = True) -> dict[str, Any]:
-        """The result; `timing` replaces what the events say (slices time themselves, and tell nothing of peaks)."""
+        """The result; `timing` replaces what the events say (slices time themselves, and tell nothing of
+        peaks).
+        """
         spec = self.spec
         result = summarize(self.arrivals, self.window)
         result["identity"] = dataclasses.asdict(self._identity)

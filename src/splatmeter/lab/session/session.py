@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ class Session:
         self._start_sha256 = ""
         self._builds: dict[str, Built] = {}
 
-    def beats(self, decided: Callable[[], bool] = lambda: False) -> Iterator[Beat]:
+    def beats(self, decided: Callable[[], bool] = lambda: False) -> Generator[Beat, None, None]:
         """`decided` is asked after each block of a session that runs until decided."""
         with locked(self.folder / ".lock", f"session {self.plan.session}"):
             for leftover in self.folder.glob("*/*/*/process.json"):
@@ -74,7 +74,9 @@ class Session:
             self._checkpoint, self._start_sha256 = start.checked(self.lab, self.protocol)
             for arm in self.plan.arms:
                 self._builds[arm.phase] = built(self.lab, lineage_of(self.plan, arm.phase), self.protocol)
-                command = self._run(arm, self.folder / "unused", (0, 0, 0), self.protocol.end_iteration).command
+                command = self._run(
+                    arm, self.folder / "unused", (0, 0, 0), self.protocol.end_iteration
+                ).command
                 dry_run(arm.phase, command.arguments, command.directory, command.environment)
         except SplatmeterError as problem:
             if not done_blocks(self.folder):
@@ -82,7 +84,9 @@ class Session:
             raise
 
     def _prime(self) -> Iterator[Beat]:
-        """Fills file caches and compiles what compiles itself; looked at by nobody but kept apart as evidence."""
+        """Fills file caches and compiles what compiles itself; looked at by nobody but kept apart as
+        evidence.
+        """
         done = self.folder / "priming" / "done.json"
         if not self.plan.prime or done.exists():
             return
@@ -176,8 +180,8 @@ def _refuse_failed(result: dict[str, Any], run: Run) -> None:
     tail = _last_line(run.spec.folder / "stderr.txt")
     reason = result["message"] or result["status"]
     raise SplatmeterError(
-        f"{run.spec.identity.arm} did not finish: {reason}{f' ({tail})' if tail else ''}. Everything it printed is in"
-        f" {run.spec.folder}; `splatmeter lab resume` tries the block again"
+        f"{run.spec.identity.arm} did not finish: {reason}{f' ({tail})' if tail else ''}."
+        f" Everything it printed is in {run.spec.folder}; `splatmeter lab resume` tries the block again"
     )
 
 

@@ -1,7 +1,7 @@
-"""Two living processes that take turns: pairs of slices a few seconds apart cancel drift that whole runs cannot.
+"""Two living processes that take turns: pairs of slices cancel drift that whole runs cannot.
 
-One arm is stopped with SIGSTOP when it reports a step, the other woken with SIGCONT. A trainer's own clock runs on
-while it is stopped, so slices are timed here, from waking to the report that ends the slice.
+One arm is stopped with SIGSTOP when it reports a step, the other woken with SIGCONT. A trainer's own clock
+runs on while it is stopped, so slices are timed here, from waking to the report that ends the slice.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ class Slices:
         }
 
     def _warm_up(self, turn: _Turn, border: int) -> Iterator[tuple[Run, Arrival]]:
-        """The first arm's speed in the second half of its warm-up sets the number of steps in a slice, for both."""
+        """The first arm's speed in the second half of its warm-up sets the number of steps in a slice, for
+        both.
+        """
         seen: list[tuple[int, float]] = []
         for run, arrival in self._until(turn, border):
             if isinstance(arrival.event, Progress):

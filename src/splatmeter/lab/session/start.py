@@ -58,8 +58,9 @@ def checked(lab: Lab, protocol: Protocol) -> tuple[Path | None, str]:
     expected = protocol.sha256 or (noted.get("sha256", "") if noted.get("checkpoint") == str(path) else "")
     if expected and expected != found:
         raise CheckpointError(
-            f"the start checkpoint {path} has changed: its hash is {found[:12]}..., {expected[:12]}... was used before."
-            " Restore it, or start a new lab: runs from different starts cannot be compared"
+            f"the start checkpoint {path} has changed: its hash is {found[:12]}...,"
+            f" {expected[:12]}... was used before. Restore it, or start a new lab:"
+            " runs from different starts cannot be compared"
         )
     if not expected:
         lab.start.mkdir(parents=True, exist_ok=True)
@@ -68,7 +69,9 @@ def checked(lab: Lab, protocol: Protocol) -> tuple[Path | None, str]:
 
 
 def prepare(lab: Lab, protocol: Protocol, executor: Executor) -> Iterator[Arrival]:
-    """Trains from the points to the start iteration with the protocol's own split, and keeps the checkpoint."""
+    """Trains from the points to the start iteration with the protocol's own split, and keeps the
+    checkpoint.
+    """
     target = path_of(lab, protocol)
     if target is None:
         raise UsageError("this protocol starts every run from the points: there is no checkpoint to make")

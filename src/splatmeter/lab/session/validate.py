@@ -12,8 +12,12 @@ from splatmeter.errors import NotEnoughMemory, UsageError
 from splatmeter.units import bytes_text
 
 
-def dry_run(name: str, arguments: tuple[str, ...], directory: Path | None, environment: Mapping[str, str]) -> int | None:
-    """Predicted bytes; None if the trainer does not predict. Foreign trainers are not asked: they have no dry run."""
+def dry_run(
+    name: str, arguments: tuple[str, ...], directory: Path | None, environment: Mapping[str, str]
+) -> int | None:
+    """Predicted bytes; None if the trainer does not predict. Foreign trainers are not asked: they have no
+    dry run.
+    """
     if arguments[1:4] != ("-m", "splatmeter", "train"):
         return None
     words = [word for word in arguments if word != "--events-stdout"]
@@ -35,7 +39,7 @@ def dry_run(name: str, arguments: tuple[str, ...], directory: Path | None, envir
         return None
     if needed > available:
         raise NotEnoughMemory(
-            f"{name} will need about {bytes_text(needed)} and {bytes_text(available)} are available; shrink the"
-            " photos with a larger resolution factor or limit the Gaussians"
+            f"{name} will need about {bytes_text(needed)} and {bytes_text(available)} are available;"
+            " shrink the photos with a larger resolution factor or limit the Gaussians"
         )
     return needed

@@ -65,12 +65,15 @@ def comparison(lab: Lab, reference: str, candidate: str, session: str) -> Compar
 
 
 def judged(lab: Lab, reference: str, candidate: str, session: str = "") -> Judged:
-    """By the newest session that has both arms, or the one named; a *faster* said before makes it *verified*."""
+    """By the newest session that has both arms, or the one named; a *faster* said before makes it
+    *verified*.
+    """
     sessions = [session] if session else gather.sessions_of(lab, reference, candidate)
     found = [(name, comparison(lab, reference, candidate, name)) for name in sessions[-2:]]
     if not found:
         raise MissingFile(
-            f"{candidate} has not been measured against {reference}; `splatmeter lab ab {reference} {candidate}` does it"
+            f"{candidate} has not been measured against {reference};"
+            f" `splatmeter lab ab {reference} {candidate}` does it"
         )
     name, newest = found[-1]
     verdict = verify(found[-2][1], newest) if len(found) > 1 else judge(newest)
@@ -113,7 +116,8 @@ def runs_of(lab: Lab, phase: str) -> int:
 def latest_noise(lab: Lab, plan: SessionPlan) -> NoiseFloor | None:
     """The newest A/A of this protocol on this machine, sliced if the session is sliced."""
     rows = Index(lab).rows(
-        "SELECT session FROM sessions WHERE kind = 'aa' AND machine = ? AND protocol = ? ORDER BY session DESC",
+        "SELECT session FROM sessions WHERE kind = 'aa' AND machine = ? AND protocol = ?"
+        " ORDER BY session DESC",
         (plan.machine, plan.fingerprint),
     )
     for row in rows:

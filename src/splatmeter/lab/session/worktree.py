@@ -23,7 +23,9 @@ class Built:
 
 
 def built(lab: Lab, lineage: list[Phase], protocol: Protocol) -> Built:
-    """The nearest revision in the lineage, with all patches that came after it; nothing to do without either."""
+    """The nearest revision in the lineage, with all patches that came after it; nothing to do without
+    either.
+    """
     newest = max((place for place, phase in enumerate(lineage) if phase.revision), default=-1)
     revision = lineage[newest].revision if newest >= 0 else ""
     patches = [phase.patch for phase in lineage[max(0, newest) :] if phase.patch]

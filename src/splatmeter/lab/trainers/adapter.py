@@ -111,12 +111,14 @@ class Foreign:
         yield Progress(step, clock, self.loss, self.gaussians)
 
     def absolute(self, count: int, total: int) -> int:
-        """The original's bar counts from zero again after a resume: 600/1000 may mean iteration 3600 of 4000."""
+        """The original's bar counts from zero again after a resume: 600/1000 may mean iteration 3600 of
+        4000.
+        """
         resumed = self.start_step > 0 and total == self.end_step - self.start_step
         return count + self.start_step if resumed else count
 
     def _marked(self, text: str, seconds: float) -> Iterator[Event]:
-        """An event; or `{"stage": "evaluation"}`, which stops the clock until "training"; or torch's own peaks:
+        """An event; `{"stage": "evaluation"}`, which stops the clock until "training"; or torch's own peaks:
 
         `{"memory": {"stage": "training", "allocated": BYTES, "reserved": BYTES}}`.
         """

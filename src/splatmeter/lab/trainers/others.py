@@ -82,7 +82,9 @@ METRICS = ("l1", "psnr", "ssim", "lpips")
 
 
 class Generic(Foreign):
-    """Patterns with named groups: `progress` (step, total, loss, gaussians), `evaluation` (step, split, metrics)."""
+    """Patterns with named groups: `progress` (step, total, loss, gaussians), `evaluation` (step, split,
+    metrics).
+    """
 
     def __init__(self, patterns: Mapping[str, str], start_step: int = 0, end_step: int = 0) -> None:
         super().__init__(start_step, end_step)
