@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,10 +106,22 @@ class Index:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
+    """Entering write-ahead mode does not wait for others by itself, so we do."""
+    deadline = time.monotonic() + BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            return _connect_once(path)
+        except sqlite3.OperationalError as problem:
+            if "locked" not in str(problem) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _connect_once(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_MILLISECONDS / 1000, isolation_level=None)
     try:
-        connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
-        connection.execute("PRAGMA journal_mode = WAL")
+        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")  # it can be rebuilt: no need to wait for the disk
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except BaseException:
