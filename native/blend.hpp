@@ -62,11 +62,11 @@ INLINE void row_ranges(const f8* g, const f8* g2, const LiveRows& live, Batch& b
 }
 
 // Gathers n Gaussians of a tile whose first pixel's centre is (origin_x, origin_y); returns the number of items.
-INLINE int prepare(const Splat* splats, const uint32_t* rows, int n, float origin_x, float origin_y, const LiveRows& live, Batch& batch) {
+INLINE int prepare(const Splat* splats, const Pair* pairs, int n, float origin_x, float origin_y, const LiveRows& live, Batch& batch) {
   for (int i = 0; i < n; i += 8) {
     f8 g[8], g2[8];
     for (int l = 0; l < 8; l++) {
-      const float* splat = &splats[rows[i + l < n ? i + l : n - 1]].x;
+      const float* splat = &splats[pairs[i + l < n ? i + l : n - 1].row].x;
       g[l] = load(splat), g2[l] = load(splat + 8);
     }
     transpose(g), transpose(g2);
@@ -74,7 +74,7 @@ INLINE int prepare(const Splat* splats, const uint32_t* rows, int n, float origi
     store(batch.x + i, g[0]), store(batch.y + i, g[1]), store(batch.across + i, g[2]), store(batch.tilt + i, g[3]);
     store(batch.down + i, g[4]), store(batch.log2_opacity + i, g[5]), store(batch.red + i, g[7]);
     store(batch.green + i, g2[0]), store(batch.blue + i, g2[1]);
-    store(batch.curvature + i, exp2_of(maximum(-2 * g[4], all(-30.f))));
+    store(batch.curvature + i, exp2_of(maximum(-2 * g[4], all(-126.f))));
     row_ranges(g, g2, live, batch, i);
   }
   int items = 0;
@@ -134,8 +134,8 @@ INLINE void each_row(const Batch& batch, int j, const Columns& c, Row&& row) {
   }
 }
 
-INLINE void prefetch_batch(const Splat* splats, const uint32_t* rows, int n) {
-  for (int i = 0; i < n; i++) __builtin_prefetch(&splats[rows[i]]);
+INLINE void prefetch_batch(const Splat* splats, const Pair* pairs, int n) {
+  for (int i = 0; i < n; i++) __builtin_prefetch(&splats[pairs[i].row]);
 }
 
 }  // namespace splat::SPLAT_LEVEL

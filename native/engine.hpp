@@ -27,12 +27,10 @@ struct Settings {
 };
 
 // Steps of Adam without gradient that rows not seen for a while still owe; see Pending in ops.py.
+struct Owed { float drift, mean_drift, first_decay, second_decay; };
 struct Pending {
   int step = 0;
-  const float* drift = nullptr;         // [kPendingAges], null: nothing is ever owed
-  const float* mean_drift = nullptr;
-  const float* first_decay = nullptr;
-  const float* second_decay = nullptr;
+  const Owed* by_age = nullptr;         // [kPendingAges]; null: nothing is ever owed
   float rates[kOptimized] = {};         // per geometry column; 1 for means, whose rate is in mean_drift
   float rate_dc = 0, rate_rest = 0;
 };
@@ -64,15 +62,19 @@ struct GradientArrays {  // the unfused backward's output
 struct alignas(64) Splat {
   float x, y, across, tilt, down, log2_opacity, reach;  // reach = log2(255 opacity): where alpha falls to 1/255
   float red, green, blue, half_width, half_height;
-  uint32_t clamped_channels;
+  uint32_t clamped_channels;  // until the colour is known, this and the next three hold the mean and its age
   float unused[3];
 };
 static_assert(sizeof(Splat) == 64);
 
-struct TileBox {  // tiles touched by the bounding box, and where the Gaussian's (tile, Gaussian) pairs begin
+struct alignas(16) TileBox {  // tiles touched by the bounding box, and where the Gaussian's pairs begin
   uint16_t column0, column1, row0, row1;
   uint32_t first_pair, pairs;
 };
+
+struct TileRun { uint32_t tile, length; };     // neighbouring tiles in one row of tiles
+struct BinPart { int begin, end; TileRun* runs; uint32_t *counts, pairs; };  // counts per tile, then places to write to
+struct Pair { uint32_t row, slot; };           // one Gaussian in one tile, and where its gradient goes
 
 constexpr int kPairWidth = 12;  // floats of gradient per pair: 3 colour, 6 moments of q in (dx, e), absolute, 2 unused
 
@@ -91,15 +93,18 @@ struct Engine {
   Buffer<Splat> splats;            // [count], at the Gaussian's own row
   Buffer<TileBox> boxes;           // [count]
   Buffer<uint32_t> visible;        // rows, ascending
-  Buffer<uint32_t> depth_keys[2];  // the bits of a positive float order like the float
-  Buffer<uint32_t> depth_rows[2];
-  Buffer<int> chunk_counts;
+  Buffer<uint64_t> depth_keys[2];  // depth bits, then row: the bits of a positive float order like the float
+  Buffer<uint32_t> depth_order;    // rows, front to back
+  Buffer<int> chunk_counts;        // visible rows, then tile rows touched, per chunk
   int visible_count = 0;
+  size_t tile_rows_touched = 0;    // by all bounding boxes together: at most so many runs
 
   // binning
   int tile_columns = 0, tile_rows = 0;
   Buffer<uint32_t> histograms, tile_counts, tile_begin;
-  Buffer<uint32_t> pair_rows, pair_slots;  // by tile, front to back: the Gaussian, and where its gradient goes
+  Buffer<BinPart> parts;           // one a thread: a range of the depth order
+  Buffer<TileRun> runs;            // per part, in the order of its Gaussians
+  Buffer<Pair> pairs;              // by tile, front to back
   uint32_t pair_count = 0;
 
   // blending

@@ -120,28 +120,34 @@ INLINE int age_of(const Pending& pending, float last_update) {
   int age = pending.step - int(last_update);
   return age < 0 ? 0 : age;
 }
-INLINE int tabled(int age) { return age < kPendingAges ? age : kPendingAges - 1; }  // first moments are gone by then
-INLINE float second_decay_of(const Pending& pending, int age) {                     // second moments are not
-  return age < kPendingAges ? pending.second_decay[age] : __builtin_powf(pending.second_decay[1], float(age));
+INLINE Owed owed_at(const Pending& pending, int age) {
+  if (age < kPendingAges) return pending.by_age[age];
+  Owed oldest = pending.by_age[kPendingAges - 1];  // first moments are gone by then, second moments are not
+  oldest.second_decay = __builtin_powf(pending.by_age[1].second_decay, float(age));
+  return oldest;
 }
 
-constexpr float kTiny = 1e-15f;  // Adam's epsilon: keeps rows that never had a gradient at 0/0 = 0
+// Adam's direction m / sqrt(v); rows that never had a gradient have m = 0 and stay where they are.
+INLINE f8 direction_of(f8 first, f8 second) { return first * inverse_root(maximum(second, all(1e-37f))); }
 
 // Geometry columns as dense Adam would have them now; true if any of the eight rows was behind.
-INLINE bool catch_up_geometry(const Table& table, const uint32_t* rows, f8* column, f8* moment, f8* first_decay, f8* second_decay) {
+struct OwedColumns { f8 drift, mean_drift, first_decay, second_decay; };
+INLINE bool catch_up_geometry(const Table& table, const uint32_t* rows, f8* column, f8* moment, OwedColumns& owed) {
   const Pending& pending = table.pending;
-  if (!pending.drift) return false;
+  if (!pending.by_age) return false;
   if (sign_bits(column[kLastUpdate] < float(pending.step)) == 0) return false;
-  f8 drift, mean_drift;
+  f8 part[8] = {};
+  float last[8];
+  store(last, column[kLastUpdate]);
   for (int l = 0; l < 8; l++) {
-    int age = age_of(pending, column[kLastUpdate][l]);
-    drift[l] = pending.drift[tabled(age)], mean_drift[l] = pending.mean_drift[tabled(age)];
-    (*first_decay)[l] = pending.first_decay[tabled(age)], (*second_decay)[l] = second_decay_of(pending, age);
+    Owed one = owed_at(pending, age_of(pending, last[l]));
+    memcpy(&part[l], &one, sizeof one);
   }
+  transpose(part);
+  owed = {part[0], part[1], part[2], part[3]};
   load_moments(table.geometry_moments, rows, moment);
   for (int j = 0; j < kOptimized; j++) {
-    f8 direction = moment[j] / (square_root(moment[kSecondGeometry + j]) + kTiny);
-    column[j] -= direction * (pending.rates[j] * (j < 3 ? mean_drift : drift));
+    column[j] -= direction_of(moment[j], moment[kSecondGeometry + j]) * (pending.rates[j] * (j < 3 ? owed.mean_drift : owed.drift));
   }
   return true;
 }
@@ -153,10 +159,10 @@ INLINE void current_harmonics(const Table& table, uint32_t row, int age, int chu
   if (age == 0) return;
   const Pending& pending = table.pending;
   const float *first = table.harmonics_first + size_t(row) * kHarmonicsWidth, *second = table.harmonics_second + size_t(row) * kHarmonicsWidth;
-  const float drift = pending.drift[tabled(age)], dc = pending.rate_dc * drift, rest = pending.rate_rest * drift;
+  const float drift = owed_at(pending, age).drift, dc = pending.rate_dc * drift, rest = pending.rate_rest * drift;
   for (int k = 0; k < chunks; k++) {
     f8 rate = k ? all(rest) : f8{dc, dc, dc, rest, rest, rest, rest, rest};
-    out[k] -= load(first + 8 * k) / (square_root(load(second + 8 * k)) + kTiny) * rate;
+    out[k] -= direction_of(load(first + 8 * k), load(second + 8 * k)) * rate;
   }
 }
 

@@ -9,8 +9,8 @@ constexpr float kC2[5] = {1.0925484305920792f, -1.0925484305920792f, 0.315391565
 constexpr float kC3[7] = {-0.5900435899266435f, 2.890611442640554f, -0.4570457994644658f, 0.3731763325901154f,
                           -0.4570457994644658f, 1.445305721320277f, -0.5900435899266435f};
 
-INLINE int coefficients_of(int degree) { return (degree + 1) * (degree + 1); }
-INLINE int chunks_of(int degree) { return (3 * coefficients_of(degree) + 7) / 8; }  // vectors that hold them
+constexpr int coefficients_of(int degree) { return (degree + 1) * (degree + 1); }
+constexpr int chunks_of(int degree) { return (3 * coefficients_of(degree) + 7) / 8; }  // vectors that hold them
 
 INLINE void harmonics_basis(f8 x, f8 y, f8 z, f8* b) {
   f8 xx = x * x, yy = y * y, zz = z * z, xy = x * y, yz = y * z, xz = x * z;

@@ -22,8 +22,16 @@ typedef int32_t i8 __attribute__((vector_size(32)));
 INLINE f8 all(float x) { return f8{x, x, x, x, x, x, x, x}; }
 INLINE f8 load(const float* p) { f8 v; memcpy(&v, p, 32); return v; }
 INLINE void store(float* p, f8 v) { memcpy(p, &v, 32); }
-INLINE f8 load_first(const float* p, int n) { f8 v = {}; memcpy(&v, p, sizeof(float) * n); return v; }
-INLINE void store_first(float* p, f8 v, int n) { memcpy(p, &v, sizeof(float) * n); }
+INLINE f8 load_first(const float* p, int n) {  // the other lanes are zero
+  if (__builtin_expect(n == 8, 1)) return load(p);
+  f8 v = {};
+  for (int l = 0; l < n; l++) v[l] = p[l];
+  return v;
+}
+INLINE void store_first(float* p, f8 v, int n) {
+  if (__builtin_expect(n == 8, 1)) return store(p, v);
+  for (int l = 0; l < n; l++) p[l] = v[l];
+}
 INLINE f8 keep_where(i8 mask, f8 v) { return (f8)(mask & (i8)v); }
 INLINE f8 absolute(f8 v) { return (f8)((i8)v & 0x7fffffff); }
 INLINE i8 truncate(f8 v) { return __builtin_convertvector(v, i8); }
@@ -64,6 +72,13 @@ INLINE f8 exp2_of(f8 p) {
   return (f8)((i8)r + ((i8)z << 23));
 }
 INLINE f8 exp_of(f8 x) { return exp2_of(clamp(x * kLog2E, all(-125.f), all(125.f))); }
+
+// 1/sqrt(x) to float precision without the divider, which is the bottleneck of Adam. Zero gives a large finite number.
+INLINE f8 inverse_root(f8 x) {
+  f8 r = (f8)(0x5f3759df - ((i8)x >> 1)), half = 0.5f * x;
+  for (int k = 0; k < 3; k++) r = r * (1.5f - half * r * r);
+  return r;
+}
 
 INLINE f8 log2_of(f8 x) {  // x > 0, normal
   i8 bits = (i8)x, exponent = (bits - 0x3f3504f3) & (int32_t)0xff800000;

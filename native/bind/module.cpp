@@ -86,17 +86,17 @@ class PyTable {
   void set_pending(int step, Floats<1> drift, Floats<1> mean_drift, Floats<1> first_decay, Floats<1> second_decay, const std::vector<double>& rates) {
     require(table.geometry_moments, "a table without moments owes nothing");
     for (auto* a : {&drift, &mean_drift, &first_decay, &second_decay}) require(a->shape(0) == kPendingAges, "pending tables have 512 ages");
-    pending_[0] = drift, pending_[1] = mean_drift, pending_[2] = first_decay, pending_[3] = second_decay;
+    for (int age = 0; age < kPendingAges; age++)
+      owed_[age] = {drift.data()[age], mean_drift.data()[age], first_decay.data()[age], second_decay.data()[age]};
     Pending& p = table.pending;
-    p.step = step, p.drift = drift.data(), p.mean_drift = mean_drift.data();
-    p.first_decay = first_decay.data(), p.second_decay = second_decay.data();
+    p.step = step, p.by_age = owed_;
     spread_rates(rates, 1, 1.f, p.rates, p.rate_dc, p.rate_rest);
   }
   Table table;
 
  private:
   Floats<2> arrays_[5];  // kept alive
-  Floats<1> pending_[4];
+  Owed owed_[kPendingAges];
 };
 
 class PyEngine {

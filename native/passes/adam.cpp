@@ -37,16 +37,17 @@ void adam(ThreadPool& pool, Table& table, const float* geometry, const float* ha
 
 void settle(ThreadPool& pool, Table& table) {
   const Pending& pending = table.pending;
-  if (!pending.drift) return;
+  if (!pending.by_age) return;
   constexpr int chunks = kHarmonicsWidth / 8;
   each_row_of(pool, table.count, [&](size_t row) {
     float *p = table.geometry + row * kGeometryWidth, *m = table.geometry_moments + row * kGeometryMomentsWidth;
     const int age = age_of(pending, p[kLastUpdate]);
     if (age == 0) return;
-    const float decay1 = pending.first_decay[tabled(age)], decay2 = second_decay_of(pending, age);
+    const Owed owed = owed_at(pending, age);
+    const float decay1 = owed.first_decay, decay2 = owed.second_decay;
     for (int j = 0; j < kOptimized; j++) {
-      float drift = (j < 3 ? pending.mean_drift : pending.drift)[tabled(age)];
-      p[j] -= m[j] / (__builtin_sqrtf(m[kSecondGeometry + j]) + kTiny) * (pending.rates[j] * drift);
+      float drift = j < 3 ? owed.mean_drift : owed.drift;
+      p[j] -= m[j] / __builtin_sqrtf(m[kSecondGeometry + j] > 1e-37f ? m[kSecondGeometry + j] : 1e-37f) * (pending.rates[j] * drift);
       m[j] *= decay1, m[kSecondGeometry + j] *= decay2;
     }
     p[kLastUpdate] = float(pending.step);

@@ -40,36 +40,55 @@ INLINE void tile_runs(const Splat* splats, uint32_t row, const TileBox& box, int
   }
 }
 
-uint32_t count_part(Engine& engine, const uint32_t* order, int begin, int end, uint32_t* counts) {
+using Part = BinPart;
+
+void count_part(Engine& engine, const uint32_t* order, Part& part) {
   TileBox* boxes = engine.boxes.data();
-  uint32_t pairs = 0;
-  for (int i = begin; i < end; i++) {
-    if (i + 24 < end) __builtin_prefetch(&boxes[order[i + 24]], 1);
+  TileRun* run = part.runs;
+  for (int i = part.begin; i < part.end; i++) {
+    if (i + 24 < part.end) __builtin_prefetch(&boxes[order[i + 24]], 1);
     TileBox& box = boxes[order[i]];
-    box.first_pair = pairs;
+    const uint32_t before = part.pairs;
     tile_runs(engine.splats.data(), order[i], box, engine.tile_columns, [&](uint32_t tile, uint32_t length) {
-      for (uint32_t k = 0; k < length; k++) counts[tile + k]++;
-      pairs += length;
+      *run++ = {tile, length};
+      for (uint32_t k = 0; k < length; k++) part.counts[tile + k]++;
+      part.pairs += length;
     });
-    box.pairs = pairs - box.first_pair;
+    box.pairs = part.pairs - before;
   }
-  return pairs;
 }
 
-void scatter_part(Engine& engine, const uint32_t* order, int begin, int end, uint32_t* next, uint32_t first_pair) {
+// Gradient slots are numbered by row, so that the update pass reads them one after the other.
+void number_pairs(Engine& engine, int parts) {
+  const uint32_t* visible = engine.visible.data();
   TileBox* boxes = engine.boxes.data();
-  uint32_t *rows = engine.pair_rows.data(), *slots = engine.pair_slots.data();
-  for (int i = begin; i < end; i++) {
-    if (i + 24 < end) __builtin_prefetch(&boxes[order[i + 24]], 1);
+  uint32_t* sums = engine.histograms.data();
+  auto begin_of = [&](int k) { return int(int64_t(engine.visible_count) * k / parts); };
+  engine.pool.each(parts, [&](int k, int) {
+    uint32_t sum = 0;
+    for (int i = begin_of(k); i < begin_of(k + 1); i++) sum += boxes[visible[i]].pairs;
+    sums[k] = sum;
+  });
+  engine.pool.each(parts, [&](int k, int) {
+    uint32_t next = 0;
+    for (int earlier = 0; earlier < k; earlier++) next += sums[earlier];
+    for (int i = begin_of(k); i < begin_of(k + 1); i++) {
+      TileBox& box = boxes[visible[i]];
+      box.first_pair = next, next += box.pairs;
+    }
+  });
+}
+
+void scatter_part(Engine& engine, const uint32_t* order, const Part& part) {
+  const TileBox* boxes = engine.boxes.data();
+  const TileRun* run = part.runs;
+  Pair* pairs = engine.pairs.data();
+  for (int i = part.begin; i < part.end; i++) {
+    if (i + 24 < part.end) __builtin_prefetch(&boxes[order[i + 24]]);
     const uint32_t row = order[i];
-    TileBox& box = boxes[row];
-    uint32_t pair = box.first_pair += first_pair;
-    tile_runs(engine.splats.data(), row, box, engine.tile_columns, [&](uint32_t tile, uint32_t length) {
-      for (uint32_t k = 0; k < length; k++) {
-        uint32_t place = next[tile + k]++;
-        rows[place] = row, slots[place] = pair++;
-      }
-    });
+    uint32_t slot = boxes[row].first_pair;
+    for (const uint32_t end = slot + boxes[row].pairs; slot < end; run++)
+      for (uint32_t k = 0; k < run->length; k++) pairs[part.counts[run->tile + k]++] = {row, slot++};
   }
 }
 
@@ -77,30 +96,28 @@ void scatter_part(Engine& engine, const uint32_t* order, int begin, int end, uin
 
 void bin(Engine& engine) {
   const int count = engine.visible_count, parts = engine.pool.size(), tiles = engine.tile_columns * engine.tile_rows;
-  const uint32_t* order = engine.depth_rows[0].data();
-  uint32_t* counts = engine.tile_counts.at_least(size_t(parts) * tiles + parts + 1);
-  uint32_t *part_pairs = counts + size_t(parts) * tiles, *begins = engine.tile_begin.at_least(tiles + 1);
-  auto begin_of = [&](int part) { return int(int64_t(count) * part / parts); };
-  engine.pool.each(parts, [&](int part, int) {
-    uint32_t* mine = counts + size_t(part) * tiles;
-    memset(mine, 0, sizeof(uint32_t) * tiles);
-    part_pairs[part] = count_part(engine, order, begin_of(part), begin_of(part + 1), mine);
+  const uint32_t* order = engine.depth_order.data();
+  uint32_t *counts = engine.tile_counts.at_least(size_t(parts) * tiles), *begins = engine.tile_begin.at_least(tiles + 1);
+  TileRun* runs = engine.runs.at_least(size_t(parts) * engine.tile_rows_touched);  // pages not used are never touched
+  Part* part = engine.parts.at_least(parts);
+  auto begin_of = [&](int k) { return int(int64_t(count) * k / parts); };
+  engine.pool.each(parts, [&](int k, int) {
+    part[k] = {begin_of(k), begin_of(k + 1), runs + size_t(k) * engine.tile_rows_touched, counts + size_t(k) * tiles, 0};
+    memset(part[k].counts, 0, sizeof(uint32_t) * tiles);
+    count_part(engine, order, part[k]);
   });
   uint32_t total = 0;
-  for (int tile = 0; tile < tiles; tile++) {  // counts become places to write to
+  for (int tile = 0; tile < tiles; tile++) {
     begins[tile] = total;
-    for (int part = 0; part < parts; part++) {
-      uint32_t n = counts[size_t(part) * tiles + tile];
-      counts[size_t(part) * tiles + tile] = total, total += n;
+    for (int k = 0; k < parts; k++) {
+      uint32_t n = part[k].counts[tile];
+      part[k].counts[tile] = total, total += n;
     }
   }
   begins[tiles] = engine.pair_count = total;
-  uint32_t before = 0;
-  for (int part = 0; part < parts; part++) { uint32_t n = part_pairs[part]; part_pairs[part] = before, before += n; }
-  engine.pair_rows.at_least(total), engine.pair_slots.at_least(total);
-  engine.pool.each(parts, [&](int part, int) {
-    scatter_part(engine, order, begin_of(part), begin_of(part + 1), counts + size_t(part) * tiles, part_pairs[part]);
-  });
+  engine.pairs.at_least(total);
+  number_pairs(engine, parts);
+  engine.pool.each(parts, [&](int k, int) { scatter_part(engine, order, part[k]); });
 }
 
 }  // namespace splat::SPLAT_LEVEL

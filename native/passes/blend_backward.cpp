@@ -75,7 +75,7 @@ INLINE void gather(const Engine& engine, State& state, const Batch& batch, int k
 INLINE void store_pair(float* out, Sums& s) {
   f8 eight[8] = {s.red, s.green, s.blue, s.q, s.qx, s.qe, s.qxx, s.qxe};
   store(out, sums_of(eight));
-  out[8] = sum_of(s.qee), out[9] = sum_of(s.absolute);
+  out[8] = sum_of(s.qee), out[9] = sum_of(s.absolute), out[10] = out[11] = 0;
 }
 
 template <bool Absolute>
@@ -84,7 +84,7 @@ void blend_tile(Engine& engine, const Inputs& in, int tile) {
   Batch batch;
   LiveRows live;
   const Splat* splats = engine.splats.data();
-  const uint32_t *rows = engine.pair_rows.data(), *slots = engine.pair_slots.data();
+  const Pair* pairs = engine.pairs.data();
   float* gradients = engine.pair_gradients.data();
   const int x0 = tile % engine.tile_columns * kTile, y0 = tile / engine.tile_columns * kTile;
   const uint32_t end = engine.tile_end.data()[tile], list_end = engine.tile_begin.data()[tile + 1];
@@ -92,16 +92,23 @@ void blend_tile(Engine& engine, const Inputs& in, int tile) {
   open_tile(engine, in, x0, y0, state);
   for (int n; i < end && find_live_rows<kPlanes>(state.at, live); i += n) {
     n = int(end - i < kBatch ? end - i : kBatch);
-    prefetch_batch(splats, rows + i + n, int(end - i - n < kBatch ? end - i - n : kBatch));
-    int items = prepare(splats, rows + i, n, x0 + 0.5f, y0 + 0.5f, live, batch);
+    const int following = int(end - i - n < kBatch ? end - i - n : kBatch);
+    prefetch_batch(splats, pairs + i + n, following);
+    for (int k = 0; k < following; k++) __builtin_prefetch(gradients + size_t(pairs[i + n + k].slot) * kPairWidth, 1);
+    int items = prepare(splats, pairs + i, n, x0 + 0.5f, y0 + 0.5f, live, batch);
     start_items(batch, items);
     for (int k = 0; k < n; k++) {
+      float* out = gradients + size_t(pairs[i + k].slot) * kPairWidth;
+      if (batch.first_item[k] == batch.first_item[k + 1]) {
+        memset(out, 0, kPairWidth * sizeof(float));
+        continue;
+      }
       Sums sums = {};
       gather<Absolute>(engine, state, batch, k, sums);
-      store_pair(gradients + size_t(slots[i + k]) * kPairWidth, sums);
+      store_pair(out, sums);
     }
   }
-  for (; i < list_end; i++) memset(gradients + size_t(slots[i]) * kPairWidth, 0, kPairWidth * sizeof(float));
+  for (; i < list_end; i++) memset(gradients + size_t(pairs[i].slot) * kPairWidth, 0, kPairWidth * sizeof(float));
 }
 
 }  // namespace

@@ -55,15 +55,15 @@ void blend_tile(Engine& engine, int tile, float* color, float* transmittance) {
   Batch batch;
   LiveRows live;
   const Splat* splats = engine.splats.data();
-  const uint32_t* rows = engine.pair_rows.data();
+  const Pair* pairs = engine.pairs.data();
   const int x0 = tile % engine.tile_columns * kTile, y0 = tile / engine.tile_columns * kTile;
   const uint32_t end = engine.tile_begin.data()[tile + 1];
   uint32_t i = engine.tile_begin.data()[tile];
   open_tile(state, engine.camera.width - x0, engine.camera.height - y0);
   for (int n; i < end && find_live_rows<kPlanes>(state.at, live); i += n) {
     n = int(end - i < kBatch ? end - i : kBatch);
-    prefetch_batch(splats, rows + i + n, int(end - i - n < kBatch ? end - i - n : kBatch));
-    int items = prepare(splats, rows + i, n, x0 + 0.5f, y0 + 0.5f, live, batch);
+    prefetch_batch(splats, pairs + i + n, int(end - i - n < kBatch ? end - i - n : kBatch));
+    int items = prepare(splats, pairs + i, n, x0 + 0.5f, y0 + 0.5f, live, batch);
     start_items(batch, items);
     blend_items(state, batch, items, engine.settings.max_alpha);
   }

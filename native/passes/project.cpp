@@ -7,12 +7,7 @@ namespace {
 
 constexpr int kChunk = 4096;  // rows a task; its records stay in the second-level cache until their colours come
 
-// The visible rows of a chunk, with their current means and ages for the colours.
-struct ChunkList {
-  uint32_t *rows, *keys;
-  int count = 0;
-  float mean[3][kChunk + 8], last_update[kChunk + 8];
-};
+struct ChunkList { uint64_t* keys; int count = 0, tile_rows = 0; };  // the visible rows of a chunk, with their depths
 
 // Pixel range to tiles. The ellipse test proper follows later: here a little too much is fine, too little is not.
 INLINE i8 first_tile(f8 low_edge, int tiles) {
@@ -49,37 +44,41 @@ INLINE void emit(Engine& engine, const uint32_t* rows, const f8* column, const P
   f8 inverse_a = 1.f / o.a, across = 0.5f * kLog2E * inverse_a, tilt = o.b * inverse_a, down = 0.5f * kLog2E * o.a / o.det_after;
   Splat* splats = engine.splats.data();
   TileBox* boxes = engine.boxes.data();
-  f8 part[16] = {x, y, across, tilt, down, reach - kLog2Of255, reach, all(0), all(0), all(0), half_width, half_height};
-  transpose(part), transpose(part + 8);
+  f8 part[16] = {x, y, across, tilt, down, reach - kLog2Of255, reach, all(0), all(0), all(0), half_width, half_height,
+                 column[0], column[1], column[2], column[kLastUpdate]};
+  f8 box[8] = {(f8)(column0 | column1 << 16), (f8)(row0 | row1 << 16), o.tz};
+  transpose(part), transpose(part + 8), transpose(box);
   for (; mask; mask &= mask - 1) {
     int l = __builtin_ctz(mask);
-    uint32_t row = rows[l];
+    uint32_t row = rows[l], depth;
     float* splat = &splats[row].x;
     store(splat, part[l]), store(splat + 8, part[8 + l]);
-    boxes[row] = {uint16_t(column0[l]), uint16_t(column1[l]), uint16_t(row0[l]), uint16_t(row1[l]), 0, 0};
-    list.rows[list.count] = row;
-    float depth = o.tz[l];
-    memcpy(&list.keys[list.count], &depth, 4);
-    for (int j = 0; j < 3; j++) list.mean[j][list.count] = column[j][l];
-    list.last_update[list.count++] = column[kLastUpdate][l];
+    memcpy(&boxes[row], &box[l], sizeof(TileBox));
+    memcpy(&depth, &boxes[row].first_pair, 4);  // the depth's place until binning numbers the pairs
+    list.keys[list.count++] = uint64_t(depth) << 32 | row;
+    list.tile_rows += boxes[row].row1 - boxes[row].row0 + 1;
   }
 }
 
+template <int Degree>
 INLINE void colour_eight(Engine& engine, const ChunkList& list, int begin) {
   const int count = list.count - begin < 8 ? list.count - begin : 8;
   const Camera& camera = engine.camera;
   const Table& table = engine.table;
-  const int degree = engine.settings.sh_degree, coefficients = coefficients_of(degree), chunks = chunks_of(degree);
-  f8 h[kHarmonicsWidth], basis[16];
+  constexpr int coefficients = coefficients_of(Degree), chunks = chunks_of(Degree);
+  f8 h[kHarmonicsWidth], basis[16], tail[8];
+  uint32_t rows[8];
   for (int l = 0; l < 8; l++) {
     f8 part[6];
-    int k = begin + (l < count ? l : count - 1);
-    current_harmonics(table, list.rows[k], table.pending.drift ? age_of(table.pending, list.last_update[k]) : 0, chunks, part);
+    rows[l] = uint32_t(list.keys[begin + (l < count ? l : count - 1)]);
+    const Splat& splat = engine.splats.data()[rows[l]];
+    tail[l] = load(&splat.green);
+    current_harmonics(table, rows[l], table.pending.by_age ? age_of(table.pending, splat.unused[2]) : 0, chunks, part);
     for (int j = 0; j < chunks; j++) h[8 * j + l] = part[j];
   }
   for (int k = 0; k < chunks; k++) transpose(h + 8 * k);
-  f8 dx = load(list.mean[0] + begin) - camera.position[0], dy = load(list.mean[1] + begin) - camera.position[1];
-  f8 dz = load(list.mean[2] + begin) - camera.position[2];
+  transpose(tail);
+  f8 dx = tail[4] - camera.position[0], dy = tail[5] - camera.position[1], dz = tail[6] - camera.position[2];
   f8 inverse = 1.f / square_root(maximum(dx * dx + dy * dy + dz * dz, all(1e-30f)));
   harmonics_basis(dx * inverse, dy * inverse, dz * inverse, basis);
   f8 color[3];
@@ -88,35 +87,37 @@ INLINE void colour_eight(Engine& engine, const ChunkList& list, int begin) {
     for (int j = 0; j < coefficients; j++) sum += basis[j] * h[3 * j + c];
     color[c] = sum;
   }
+  i8 clamped = ((color[0] < 0.f) & 1) | ((color[1] < 0.f) & 2) | ((color[2] < 0.f) & 4);
+  for (int c = 0; c < 3; c++) color[c] = maximum(color[c], all(0.f));
+  f8 packed[8] = {color[0], color[1], color[2], (f8)clamped};
+  transpose(packed);
   for (int l = 0; l < count; l++) {
-    Splat& splat = engine.splats.data()[list.rows[begin + l]];
-    float r = color[0][l], g = color[1][l], b = color[2][l];
-    splat.clamped_channels = (r < 0) | (g < 0) << 1 | (b < 0) << 2;
-    splat.red = r < 0 ? 0 : r, splat.green = g < 0 ? 0 : g, splat.blue = b < 0 ? 0 : b;
+    Splat& splat = engine.splats.data()[rows[l]];
+    memcpy(&splat.red, &packed[l], 3 * sizeof(float));
+    memcpy(&splat.clamped_channels, (const float*)&packed[l] + 3, sizeof(uint32_t));
   }
 }
 
+template <int Degree>
 void project_chunk(Engine& engine, int chunk) {
   const Table& table = engine.table;
   const int begin = chunk * kChunk, end = begin + kChunk < table.count ? begin + kChunk : table.count;
-  ChunkList list;
-  list.rows = engine.depth_rows[0].data() + begin, list.keys = engine.depth_keys[0].data() + begin;
+  ChunkList list{engine.depth_keys[0].data() + begin};
   for (int i = begin; i < end; i += 8) {
     uint32_t rows[8];
     for (int l = 0; l < 8; l++) rows[l] = uint32_t(i + l < end ? i + l : end - 1);
-    f8 column[kGeometryWidth], moment[kGeometryMomentsWidth], unused[2];
+    f8 column[kGeometryWidth], moment[kGeometryMomentsWidth];
+    OwedColumns owed;
     load_geometry(table.geometry, rows, column);
-    catch_up_geometry(table, rows, column, moment, &unused[0], &unused[1]);
+    catch_up_geometry(table, rows, column, moment, owed);
     Projection o;
     to_camera(engine.camera, column, o);
     if (!sign_bits(o.tz > kNear)) continue;
     shape(column, o), screen_matrix(engine.camera, o), footprint(engine.settings, o);
     emit(engine, rows, column, o, end - i >= 8 ? kAllLanes : (1 << (end - i)) - 1, list);
   }
-  for (int j = 0; j < 3; j++)  // the last vector's idle lanes read zeros, not what the stack held
-    for (int l = 0; l < 8; l++) list.mean[j][list.count + l] = 0;
-  for (int i = 0; i < list.count; i += 8) colour_eight(engine, list, i);
-  engine.chunk_counts.data()[chunk] = list.count;
+  for (int i = 0; i < list.count; i += 8) colour_eight<Degree>(engine, list, i);
+  engine.chunk_counts.data()[2 * chunk] = list.count, engine.chunk_counts.data()[2 * chunk + 1] = list.tile_rows;
 }
 
 }  // namespace
@@ -126,18 +127,25 @@ void project(Engine& engine) {
   engine.tile_columns = (engine.camera.width + kTile - 1) / kTile;
   engine.tile_rows = (engine.camera.height + kTile - 1) / kTile;
   engine.splats.at_least(count), engine.boxes.at_least(count), engine.visible.at_least(count);
-  for (int k = 0; k < 2; k++) engine.depth_rows[k].at_least(count), engine.depth_keys[k].at_least(count);
-  int* counts = engine.chunk_counts.at_least(chunks + 1);
-  engine.pool.each(chunks, [&](int chunk, int) { project_chunk(engine, chunk); });
+  for (auto& keys : engine.depth_keys) keys.at_least(count);
+  int* counts = engine.chunk_counts.at_least(2 * chunks + 1);
+  constexpr void (*by_degree[])(Engine&, int) = {project_chunk<0>, project_chunk<1>, project_chunk<2>, project_chunk<3>};
+  engine.pool.each(chunks, [&](int chunk, int) { by_degree[engine.settings.sh_degree](engine, chunk); });
   int total = 0;
-  for (int k = 0; k < chunks; k++) { int n = counts[k]; counts[k] = total, total += n; }
-  counts[chunks] = engine.visible_count = total;
-  uint32_t *visible = engine.visible.data(), *keys = engine.depth_keys[1].data();
-  const uint32_t *rows_in = engine.depth_rows[0].data(), *keys_in = engine.depth_keys[0].data();
+  engine.tile_rows_touched = 0;
+  for (int k = 0; k < chunks; k++) {
+    int n = counts[2 * k];
+    counts[2 * k] = total, total += n, engine.tile_rows_touched += size_t(counts[2 * k + 1]);
+  }
+  counts[2 * chunks] = engine.visible_count = total;
+  uint32_t* visible = engine.visible.data();
+  const uint64_t* chunked = engine.depth_keys[0].data();
+  uint64_t* keys = engine.depth_keys[1].data();
   engine.pool.each(chunks, [&](int k, int) {
-    size_t bytes = sizeof(uint32_t) * size_t(counts[k + 1] - counts[k]);
-    memcpy(visible + counts[k], rows_in + size_t(k) * kChunk, bytes);
-    memcpy(keys + counts[k], keys_in + size_t(k) * kChunk, bytes);
+    for (int i = counts[2 * k]; i < counts[2 * k + 2]; i++) {
+      keys[i] = chunked[size_t(k) * kChunk + (i - counts[2 * k])];
+      visible[i] = uint32_t(keys[i]);
+    }
   });
 }
 

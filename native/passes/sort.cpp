@@ -6,17 +6,16 @@
 namespace splat::SPLAT_LEVEL {
 namespace {
 
-constexpr int kDigits = 3, kBits = 11, kValues = 1 << kBits;
+constexpr int kBits = 11, kValues = 1 << kBits;
 
-struct Sorted { uint32_t *keys, *rows; };
-
-void sort_digit(ThreadPool& pool, uint32_t* histograms, int count, int digit, Sorted from, Sorted to) {
-  const int parts = pool.size(), shift = digit * kBits;
+template <class Place>
+void sort_digit(ThreadPool& pool, uint32_t* histograms, int count, int shift, const uint64_t* from, Place&& place) {
+  const int parts = pool.size();
   auto begin_of = [&](int part) { return int(int64_t(count) * part / parts); };
   pool.each(parts, [&](int part, int) {
     uint32_t* histogram = histograms + size_t(part) * kValues;
     memset(histogram, 0, kValues * sizeof(uint32_t));
-    for (int i = begin_of(part); i < begin_of(part + 1); i++) histogram[from.keys[i] >> shift & (kValues - 1)]++;
+    for (int i = begin_of(part); i < begin_of(part + 1); i++) histogram[from[i] >> shift & (kValues - 1)]++;
   });
   uint32_t total = 0;
   for (int value = 0; value < kValues; value++)
@@ -27,10 +26,7 @@ void sort_digit(ThreadPool& pool, uint32_t* histograms, int count, int digit, So
     }
   pool.each(parts, [&](int part, int) {
     uint32_t* next = histograms + size_t(part) * kValues;
-    for (int i = begin_of(part); i < begin_of(part + 1); i++) {
-      uint32_t key = from.keys[i], to_index = next[key >> shift & (kValues - 1)]++;
-      to.keys[to_index] = key, to.rows[to_index] = from.rows[i];
-    }
+    for (int i = begin_of(part); i < begin_of(part + 1); i++) place(next[from[i] >> shift & (kValues - 1)]++, from[i]);
   });
 }
 
@@ -38,11 +34,14 @@ void sort_digit(ThreadPool& pool, uint32_t* histograms, int count, int digit, So
 
 void sort_by_depth(Engine& engine) {
   uint32_t* histograms = engine.histograms.at_least(size_t(engine.pool.size()) * kValues);
-  Sorted input{engine.depth_keys[1].data(), engine.visible.data()};
-  Sorted a{engine.depth_keys[0].data(), engine.depth_rows[0].data()}, b{engine.depth_keys[1].data(), engine.depth_rows[1].data()};
-  sort_digit(engine.pool, histograms, engine.visible_count, 0, input, a);
-  sort_digit(engine.pool, histograms, engine.visible_count, 1, a, b);
-  sort_digit(engine.pool, histograms, engine.visible_count, 2, b, a);
+  uint64_t *a = engine.depth_keys[0].data(), *b = engine.depth_keys[1].data();
+  uint32_t* order = engine.depth_order.at_least(engine.visible_count);
+  auto digit = [&](int k, const uint64_t* from, auto&& place) {
+    sort_digit(engine.pool, histograms, engine.visible_count, 32 + k * kBits, from, place);
+  };
+  digit(0, b, [&](uint32_t at, uint64_t key) { a[at] = key; });
+  digit(1, a, [&](uint32_t at, uint64_t key) { b[at] = key; });
+  digit(2, b, [&](uint32_t at, uint64_t key) { order[at] = uint32_t(key); });
 }
 
 }  // namespace splat::SPLAT_LEVEL

@@ -27,46 +27,55 @@ INLINE void prefetch_ahead(const Engine& engine, int at) {
     const Table& t = engine.table;
     __builtin_prefetch(t.geometry + row * kGeometryWidth, 1);
     __builtin_prefetch(&engine.splats.data()[row].clamped_channels);
-    __builtin_prefetch(engine.pair_gradients.data() + size_t(engine.boxes.data()[row].first_pair) * kPairWidth);
-    for (int k = 0; k < 3; k++) __builtin_prefetch(t.harmonics + row * kHarmonicsWidth + 16 * k, 1);
+    if (t.geometry_moments) __builtin_prefetch(t.geometry_moments + row * kGeometryMomentsWidth, 1);
+    for (int k = 0; k < 3; k++) {
+      __builtin_prefetch(t.harmonics + row * kHarmonicsWidth + 16 * k, 1);
+      if (!t.geometry_moments) continue;
+      __builtin_prefetch(t.harmonics_first + row * kHarmonicsWidth + 16 * k, 1);
+      __builtin_prefetch(t.harmonics_second + row * kHarmonicsWidth + 16 * k, 1);
+    }
   }
 }
 
 // Adds a Gaussian's pairs in their fixed order (tiles row by row): the same bits for any number of threads.
-INLINE PairSums pair_sums(const Engine& engine, const Eight& e, f8* clamped) {
-  f8 eight[8], sum8 = all(0.f), sum9 = all(0.f);
+INLINE PairSums pair_sums(const Engine& engine, const Eight& e, f8* unclamped) {
+  f8 head[8], tail[8];  // floats 0..7 and 4..11 of the sums
+  int32_t bits[8];
   for (int l = 0; l < 8; l++) {
     const TileBox& box = engine.boxes.data()[e.rows[l]];
     const float* pair = engine.pair_gradients.data() + size_t(box.first_pair) * kPairWidth;
-    f8 total = all(0.f);
-    float last0 = 0, last1 = 0;
-    for (uint32_t k = 0; k < box.pairs; k++, pair += kPairWidth) total += load(pair), last0 += pair[8], last1 += pair[9];
-    eight[l] = total, sum8[l] = last0, sum9[l] = last1;
-    uint32_t bits = engine.splats.data()[e.rows[l]].clamped_channels;
-    for (int c = 0; c < 3; c++) clamped[c][l] = bits >> c & 1 ? 0.f : 1.f;
+    f8 first = all(0.f), last = all(0.f);
+    for (uint32_t k = 0; k < box.pairs; k++, pair += kPairWidth) first += load(pair), last += load(pair + 4);
+    head[l] = first, tail[l] = last;
+    bits[l] = int32_t(engine.splats.data()[e.rows[l]].clamped_channels);
   }
-  transpose(eight);
-  return {eight[0], eight[1], eight[2], eight[3], eight[4], eight[5], eight[6], eight[7], sum8, sum9};
+  transpose(head), transpose(tail);
+  i8 flags;
+  memcpy(&flags, bits, sizeof flags);
+  for (int c = 0; c < 3; c++) unclamped[c] = keep_where((flags & (1 << c)) == 0, all(1.f));
+  return {head[0], head[1], head[2], head[3], head[4], head[5], head[6], head[7], tail[4], tail[5]};
 }
 
 struct Loaded {
-  f8 column[kGeometryWidth], moment[kGeometryMomentsWidth], first_decay, second_decay;
-  f8 harmonics[kHarmonicsWidth];  // columns
-  int ages[8];
-  bool behind;
+  f8 column[kGeometryWidth], moment[kGeometryMomentsWidth];
+  OwedColumns owed;
+  f8 rows[kHarmonicsWidth], harmonics[kHarmonicsWidth];  // [chunk, row], and the same as columns
+  bool behind;  // at least one of the rows
 };
 
+template <int Degree>
 INLINE void load_rows(const Engine& engine, const Eight& e, Loaded& in) {
   const Table& table = engine.table;
-  const int chunks = chunks_of(engine.settings.sh_degree);
+  constexpr int chunks = chunks_of(Degree);
   load_geometry(table.geometry, e.rows, in.column);
-  for (int l = 0; l < 8; l++) in.ages[l] = table.pending.drift ? age_of(table.pending, in.column[kLastUpdate][l]) : 0;
-  in.first_decay = in.second_decay = all(1.f);
-  in.behind = catch_up_geometry(table, e.rows, in.column, in.moment, &in.first_decay, &in.second_decay);
+  in.owed.first_decay = in.owed.second_decay = all(1.f);
+  in.behind = catch_up_geometry(table, e.rows, in.column, in.moment, in.owed);
+  float last_update[8];
+  store(last_update, in.column[kLastUpdate]);
   for (int l = 0; l < 8; l++) {
     f8 row[6];
-    current_harmonics(table, e.rows[l], in.ages[l], chunks, row);
-    for (int k = 0; k < chunks; k++) in.harmonics[8 * k + l] = row[k];
+    current_harmonics(table, e.rows[l], in.behind ? age_of(table.pending, last_update[l]) : 0, chunks, row);
+    for (int k = 0; k < chunks; k++) in.harmonics[8 * k + l] = in.rows[8 * k + l] = row[k];
   }
   for (int k = 0; k < chunks; k++) transpose(in.harmonics + 8 * k);
 }
@@ -92,7 +101,7 @@ INLINE void adam_geometry(const Table& table, const Eight& e, const AdamStep& st
   const AdamConstants constants = constants_of(step);
   if (!in.behind) load_moments(table.geometry_moments, e.rows, in.moment);
   for (int j = 0; j < kOptimized; j++) {
-    f8 first = in.moment[j] * in.first_decay, second = in.moment[kSecondGeometry + j] * in.second_decay;
+    f8 first = in.moment[j] * in.owed.first_decay, second = in.moment[kSecondGeometry + j] * in.owed.second_decay;
     in.column[j] -= step.rates[j] * adam_direction(constants, g.column[j], first, second);
     in.moment[j] = first, in.moment[kSecondGeometry + j] = second;
   }
@@ -102,22 +111,25 @@ INLINE void adam_geometry(const Table& table, const Eight& e, const AdamStep& st
     for (int k = 0; k < 3; k++) store(table.geometry_moments + size_t(e.rows[l]) * kGeometryMomentsWidth + 8 * k, in.moment[8 * k + l]);
 }
 
+template <int Degree>
 INLINE void adam_harmonics(const Engine& engine, const Eight& e, const AdamStep& step, const Gradient& g, Loaded& in) {
   const Table& table = engine.table;
   const AdamConstants constants = constants_of(step);
-  const int degree = engine.settings.sh_degree, chunks = chunks_of(degree), active = 3 * coefficients_of(degree);
+  constexpr int chunks = chunks_of(Degree), active = 3 * coefficients_of(Degree);
   f8 gradient[kHarmonicsWidth];
   for (int k = 0; k < 8 * chunks; k++) gradient[k] = k < active ? g.basis[k / 3] * g.color[k % 3] : all(0.f);
-  for (int k = 0; k < chunks; k++) transpose(gradient + 8 * k), transpose(in.harmonics + 8 * k);
+  for (int k = 0; k < chunks; k++) transpose(gradient + 8 * k);
   const float dc = step.rate_dc, rest = step.rate_rest;
+  float first_decay[8], second_decay[8];
+  store(first_decay, in.owed.first_decay), store(second_decay, in.owed.second_decay);
   for (int l = 0; l < e.count; l++) {
     const size_t at = size_t(e.rows[l]) * kHarmonicsWidth;
-    const float decay1 = in.first_decay[l], decay2 = in.second_decay[l];
+    const float decay1 = first_decay[l], decay2 = second_decay[l];
     for (int k = 0; k < chunks; k++) {
       float *p = table.harmonics + at + 8 * k, *m = table.harmonics_first + at + 8 * k, *v = table.harmonics_second + at + 8 * k;
       f8 first = load(m) * decay1, second = load(v) * decay2, rate = k ? all(rest) : f8{dc, dc, dc, rest, rest, rest, rest, rest};
       f8 direction = adam_direction(constants, gradient[8 * k + l], first, second);
-      store(m, first), store(v, second), store(p, in.harmonics[8 * k + l] - rate * direction);
+      store(m, first), store(v, second), store(p, in.rows[8 * k + l] - rate * direction);
     }
   }
 }
@@ -132,12 +144,13 @@ INLINE void store_geometry(const Table& table, const Eight& e, bool whole, f8* c
   }
 }
 
+template <int Degree>
 INLINE void differentiate(const Engine& engine, const Eight& e, Loaded& in, PairSums& sums, Gradient& g) {
   f8 unclamped[3];
   sums = pair_sums(engine, e, unclamped);
-  load_rows(engine, e, in);
+  load_rows<Degree>(engine, e, in);
   g.color[0] = sums.red * unclamped[0], g.color[1] = sums.green * unclamped[1], g.color[2] = sums.blue * unclamped[2];
-  projection_gradient(engine, in.column, sums, in.harmonics, g);
+  projection_gradient<Degree>(engine, in.column, sums, in.harmonics, g);
 }
 
 template <class Body>
@@ -152,40 +165,51 @@ void each_eight(Engine& engine, Body&& body) {
   });
 }
 
-}  // namespace
-
-void update(Engine& engine, const AdamStep* step) {
+template <int Degree>
+void update_degree(Engine& engine, const AdamStep* step) {
   each_eight(engine, [&](const Eight& e) {
     Loaded in;
     PairSums sums;
     Gradient g;
-    differentiate(engine, e, in, sums, g);
+    differentiate<Degree>(engine, e, in, sums, g);
     add_statistics(engine, g, sums, in.column);
     if (step) {
-      adam_harmonics(engine, e, *step, g, in);
+      adam_harmonics<Degree>(engine, e, *step, g, in);
       adam_geometry(engine.table, e, *step, g, in);
     }
     store_geometry(engine.table, e, step != nullptr, in.column);
   });
 }
 
-void gradients(Engine& engine, const GradientArrays& out) {
+template <int Degree>
+void gradients_degree(Engine& engine, const GradientArrays& out) {
   each_eight(engine, [&](const Eight& e) {
     Loaded in;
     PairSums sums;
     Gradient g;
-    differentiate(engine, e, in, sums, g);
+    differentiate<Degree>(engine, e, in, sums, g);
     const float half_x = 0.5f * engine.camera.width, half_y = 0.5f * engine.camera.height;
-    const int active = 3 * coefficients_of(engine.settings.sh_degree);
     for (int l = 0; l < e.count; l++) {
       const size_t row = e.rows[l];
       for (int j = 0; j < kOptimized; j++) out.geometry[row * kGeometryWidth + j] = g.column[j][l];
-      for (int k = 0; k < active; k++) out.harmonics[row * kHarmonicsWidth + k] = g.basis[k / 3][l] * g.color[k % 3][l];
+      for (int k = 0; k < 3 * coefficients_of(Degree); k++) out.harmonics[row * kHarmonicsWidth + k] = g.basis[k / 3][l] * g.color[k % 3][l];
       out.mean2d[2 * row] = g.mean2d[0][l] * half_x, out.mean2d[2 * row + 1] = g.mean2d[1][l] * half_y;
       out.mean2d_absolute[row] = sums.absolute[l];
       out.visible[row] = true;
     }
   });
+}
+
+}  // namespace
+
+void update(Engine& engine, const AdamStep* step) {
+  constexpr void (*by_degree[])(Engine&, const AdamStep*) = {update_degree<0>, update_degree<1>, update_degree<2>, update_degree<3>};
+  by_degree[engine.settings.sh_degree](engine, step);
+}
+
+void gradients(Engine& engine, const GradientArrays& out) {
+  constexpr void (*by_degree[])(Engine&, const GradientArrays&) = {gradients_degree<0>, gradients_degree<1>, gradients_degree<2>, gradients_degree<3>};
+  by_degree[engine.settings.sh_degree](engine, out);
 }
 
 }  // namespace splat::SPLAT_LEVEL
