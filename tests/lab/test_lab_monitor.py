@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -11,8 +12,9 @@ from types import SimpleNamespace
 import pytest
 
 from splatmeter.events import Evaluated, Finished, Progress
-from splatmeter.lab.executor import Arrival
+from splatmeter.lab.executor import Arrival, Outcome
 from splatmeter.lab.monitor import kernels, nvml, spill, windows
+from splatmeter.lab.monitor.counters import AdapterCounters, adapter_counters
 from splatmeter.lab.monitor.predict import Planned, predict
 from splatmeter.lab.monitor.spill import Context
 from splatmeter.lab.monitor.tree import (
@@ -25,6 +27,7 @@ from splatmeter.lab.monitor.tree import (
 )
 from splatmeter.lab.monitor.windows import AdapterMemory, TypeperfParser, cim_line, is_wsl
 from splatmeter.lab.session.memory import memory_record, stretches
+from splatmeter.lab.session.watching import Watch, busy_seconds
 
 GIB = 2**30
 
@@ -95,7 +98,7 @@ def test_a_trainers_own_high_water_marks_come_before_samples() -> None:
         None,
     )
     assert evaluation["process_bytes"] == 50 and "samples" not in evaluation
-    assert record["memory"]["total_peak_bytes"] is None
+    assert record["memory"]["total_peak_bytes"] == 50
 
 
 class Library:
@@ -267,3 +270,30 @@ def test_the_prediction_is_the_specs_arithmetic() -> None:
     assert "does not fit" in found.sentence(planned, 2 * GIB) and "not observable" in found.sentence(
         planned, None
     )
+
+
+def test_the_counters_are_followed_and_a_localised_typeperf_gives_way() -> None:
+    head = header("Dedicated Usage", "Shared Usage", "Total Committed").replace("'", "")
+    german = header("Dedizierte Nutzung")
+    one = f'{{"Name":"{LUID}","DedicatedUsage":8,"SharedUsage":4,"TotalCommitted":12}}'
+
+    def printing(*lines: str) -> tuple[str, ...]:
+        return (sys.executable, "-c", f"print({chr(10).join(lines)!r}, flush=True)")
+
+    typeperf = printing(head, '"01/27/2026 10:11:12.345","8.0","4.0","12.0"')
+    for commands in ([typeperf], [printing(german), printing(one)], [("/no/typeperf",), printing(one)]):
+        counters = AdapterCounters(commands).start()
+        counters._thread.join(10)
+        counters.stop()
+        assert counters.busiest() == [AdapterMemory(LUID.lower(), 8, 4, 12)]
+    assert adapter_counters() is None or is_wsl()
+
+
+def test_what_else_the_machine_did_is_told() -> None:
+    watch = Watch(1, sample=False).start()
+    watch.stop()
+    watch._foreign, watch._elapsed = 3.0, 2.0
+    record = watch.record(Outcome(0, 2.0, cpu_seconds=1.0), Path())
+    assert record["foreign_cpu_share"] == pytest.approx(2.0 / (2.0 * (os.cpu_count() or 1)))
+    assert record["shared_memory"] == {"verdict": "not observable"}
+    assert busy_seconds() > 0

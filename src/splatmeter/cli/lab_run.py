@@ -20,6 +20,7 @@ from splatmeter.lab.session import plan as plans
 from splatmeter.lab.session.plan import SessionPlan, Wishes
 from splatmeter.lab.session.session import Session, done_blocks
 from splatmeter.lab.trainers.choose import guessed
+from splatmeter.units import bytes_text
 
 
 def run(chosen: Namespace) -> int:
@@ -93,7 +94,10 @@ def _carry_out(lab: Lab, plan: SessionPlan) -> int:
     progress = SessionProgress(plan.blocks, len(done_blocks(session.folder)), steps)
     print(f"session {plan.session}", file=sys.stderr)
     with _ended_politely(), contextlib.closing(session.beats(lambda: _decided(lab, plan))) as beats:
-        for beat in beats:
+        for number, beat in enumerate(beats):
+            if number == 0 and session.predicted:
+                needed = max(session.predicted.values())
+                print(f"predicted memory {bytes_text(needed)}", file=sys.stderr)
             progress.show(beat)
     Index(lab).sync()
     _tell(lab, plan)

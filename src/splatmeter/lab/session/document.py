@@ -63,6 +63,7 @@ def log_phase(lab: Lab, phase: Phase) -> LogPhase:
         loss_last_100=_mean(result.get("loss_last_100") for result in results),
         training_peak_bytes=_peak(results, "training"),
         evaluation_peak_bytes=_peak(results, "evaluation"),
+        shared_memory=_shared(results),
         test=_metrics(results, "test"),
         train=_metrics(results, "train"),
         gaussians=_rounded(_mean(result.get("gaussians_end") for result in results)),
@@ -141,6 +142,12 @@ def _peak(results: list[dict[str, Any]], stage: str) -> int | None:
         if peak["stage"] == stage
     ]
     return max((size for size in sizes if size), default=None)
+
+
+def _shared(results: list[dict[str, Any]]) -> str:
+    verdicts = [(result.get("shared_memory") or {}).get("verdict", "") for result in results]
+    seen = [verdict for verdict in verdicts if verdict and verdict != "not observable"]
+    return seen[0] if seen else ""
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -25,10 +25,17 @@ _ASPECTS = {aspect.value: aspect for aspect in Aspect}
 
 
 def arm_of(phase: Phase, label: str, lineage: Iterable[Phase] = ()) -> Arm:
-    """A phase answers for what its ancestors changed as well, down to the arm it is compared with."""
-    declared = {change for item in (*lineage, phase) for change in item.changes}
-    if phase.environment:
-        declared.add(Aspect.ENVIRONMENT.value)
+    """A phase answers for what its ancestors changed as well, down to the arm it is compared with.
+
+    Another command or revision is another program, and says so by being one.
+    """
+    declared: set[str] = set()
+    for item in (*lineage, phase):
+        declared.update(item.changes)
+        if item.environment or "--threads" in item.options:
+            declared.add(Aspect.ENVIRONMENT.value)
+        if item.command or item.revision or item.patch or item.trainer or "--backend" in item.options:
+            declared |= {Aspect.ENVIRONMENT.value, Aspect.BACKEND.value}
     aspects = frozenset(_ASPECTS[name] for name in declared if name in _ASPECTS)
     return Arm(label, aspects, speed_only="quality" not in declared)
 

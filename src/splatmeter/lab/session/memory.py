@@ -43,7 +43,8 @@ def memory_record(
     """`peaks` per stage and `memory` in total; an unknown figure is null."""
     told = {stage: size for stage, size in result["peak_bytes"].items() if size} if stages else {}
     peaks: list[dict[str, Any]] = [_told(stage, told) for stage in told if not stage.endswith(" reserved")]
-    total = [outcome.largest_resident_bytes] if outcome and outcome.largest_resident_bytes else []
+    total = [peak["process_bytes"] for peak in peaks if peak["process_bytes"]]
+    total += [outcome.largest_resident_bytes] if outcome and outcome.largest_resident_bytes else []
     monitor: dict[str, Any] = {}
     if sampler and sampler.samples:
         if stages and not peaks:

@@ -13,15 +13,14 @@ from typing import Any
 from splatmeter.events import Progress
 from splatmeter.lab.environment import collect, masked
 from splatmeter.lab.executor import Arrival, Command, Executor, Hooks, Outcome
-from splatmeter.lab.monitor.nvml import first_card
-from splatmeter.lab.monitor.tree import TreeSampler
 from splatmeter.lab.plan import commands
 from splatmeter.lab.plan.commands import RunRequest
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol, default_warm_up
 from splatmeter.lab.record.run_folder import RunFolder
 from splatmeter.lab.record.summary import Window, summarize
-from splatmeter.lab.session.memory import memory_record, write_samples
+from splatmeter.lab.session.memory import memory_record
+from splatmeter.lab.session.watching import Watch
 from splatmeter.lab.trainers.choose import Listening, adapter
 
 
@@ -64,7 +63,7 @@ class Run:
         self.arrivals: list[Arrival] = []
         self.pid = 0
         self._outcome: Outcome | None = None
-        self._sampler: TreeSampler | None = None
+        self._watch: Watch | None = None
         request = spec.request
         self.command = Command(
             commands.arguments(spec.protocol, spec.lineage, request),
@@ -100,8 +99,8 @@ class Run:
             close = getattr(stream, "close", None)
             if close:
                 close()
-            if self._sampler:
-                self._sampler.stop()
+            if self._watch:
+                self._watch.stop()
             self._folder.close()
 
     def summary(self, timing: dict[str, float] | None = None, peaks: bool = True) -> dict[str, Any]:
@@ -120,11 +119,13 @@ class Run:
                     "failed",
                     f"exit code {self._outcome.code} after finishing",
                 )
-        samples = self._sampler.samples if self._sampler else []
-        result.update(memory_record(self.arrivals, self._sampler, self._outcome, result, stages=peaks))
+        sampler = self._watch.sampler if self._watch else None
+        result.update(memory_record(self.arrivals, sampler, self._outcome, result, stages=peaks))
         result["facts"] = self._environment["facts"]
-        if samples:
-            write_samples(spec.folder / "memory.csv", samples)
+        if timing:  # the trainer's own clock ran on while it was stopped
+            result |= {"rates": [], "passes": {}}
+        if self._watch:
+            result |= self._watch.record(self._outcome, spec.folder)
         return result
 
     def record(self, result: dict[str, Any]) -> None:
@@ -162,9 +163,7 @@ class Run:
     def _started(self, pid: int) -> None:
         self.pid = pid
         self._folder.process(pid, self.command)
-        if self.spec.monitor:
-            card = first_card()
-            self._sampler = TreeSampler(pid, device=card.used_bytes if card else None).start()
+        self._watch = Watch(pid, self.spec.monitor).start()
 
     def _ended(self, outcome: Outcome) -> None:
         self._outcome = outcome

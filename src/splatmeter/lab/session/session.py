@@ -53,6 +53,8 @@ class Session:
         self._checkpoint: Path | None = None
         self._start_sha256 = ""
         self._builds: dict[str, Built] = {}
+        self.predicted: dict[str, int] = {}
+        """Bytes each phase will need, where its trainer predicts them; known with the first beat."""
 
     def beats(self, decided: Callable[[], bool] = lambda: False) -> Generator[Beat, None, None]:
         """`decided` is asked after each block of a session that runs until decided."""
@@ -77,7 +79,8 @@ class Session:
                 command = self._run(
                     arm, self.folder / "unused", (0, 0, 0), self.protocol.end_iteration
                 ).command
-                dry_run(arm.phase, command.arguments, command.directory, command.environment)
+                needed = dry_run(arm.phase, command.arguments, command.directory, command.environment)
+                self.predicted |= {arm.phase: needed} if needed else {}
         except SplatmeterError as problem:
             if not done_blocks(self.folder):
                 write_json(self.folder / "ended.json", {"time": now(), "blocks": 0, "refused": str(problem)})

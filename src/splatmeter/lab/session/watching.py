@@ -1,0 +1,82 @@
+"""Everything that looks at a run from outside: memory of the tree, the card, spill-over, and who else was
+busy.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from splatmeter.lab.executor import Outcome
+from splatmeter.lab.monitor import spill
+from splatmeter.lab.monitor.counters import AdapterCounters, adapter_counters
+from splatmeter.lab.monitor.nvml import Card, first_card
+from splatmeter.lab.monitor.tree import TreeSampler
+from splatmeter.lab.session.memory import write_samples
+
+
+class Watch:
+    """Started with the child, stopped at its end; asked for its record afterwards."""
+
+    def __init__(self, pid: int, sample: bool) -> None:
+        self._card: Card | None = first_card() if sample else None
+        self._counters: AdapterCounters | None = adapter_counters() if sample else None
+        device = self._card.used_bytes if self._card else None
+        self.sampler = TreeSampler(pid, device=device) if sample else None
+        self._busy = busy_seconds()
+        self._begin = time.perf_counter()
+        self._foreign: float | None = None
+        self._elapsed = 0.0
+
+    def start(self) -> Watch:
+        if self.sampler:
+            self.sampler.start()
+        if self._counters:
+            self._counters.start()
+        return self
+
+    def stop(self) -> None:
+        self._elapsed = time.perf_counter() - self._begin
+        self._foreign = busy_seconds() - self._busy
+        if self.sampler:
+            self.sampler.stop()
+        if self._counters:
+            self._counters.stop()
+
+    def record(self, outcome: Outcome | None, folder: Path) -> dict[str, Any]:
+        """What else the machine did is a covariate: it is told, and never a reason to drop a run
+        afterwards.
+        """
+        if self.sampler and self.sampler.samples:
+            write_samples(folder / "memory.csv", self.sampler.samples)
+        return {"foreign_cpu_share": self._foreign_share(outcome), "shared_memory": self._spill()}
+
+    def _foreign_share(self, outcome: Outcome | None) -> float | None:
+        if outcome is None or self._foreign is None or self._elapsed <= 0:
+            return None
+        others = self._foreign - outcome.cpu_seconds
+        return max(0.0, others / (self._elapsed * (os.cpu_count() or 1)))
+
+    def _spill(self) -> dict[str, Any]:
+        """The first sample, taken before the trainer has allocated anything, is the idle level."""
+        samples = self._counters.busiest() if self._counters else []
+        total = self._card.memory().total_bytes if self._card else None
+        if not samples or total is None:
+            return {"verdict": "not observable"}
+        known = spill.Context(total, idle_shared=samples[0].shared or 0)
+        peak = max((sample.shared for sample in samples if sample.shared is not None), default=None)
+        return {
+            "verdict": str(spill.judge(samples, known)),
+            "peak_shared_bytes": peak,
+            "samples": len(samples),
+        }
+
+
+def busy_seconds() -> float:
+    """CPU time of everybody on this machine since its start."""
+    import psutil
+
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
