@@ -42,7 +42,8 @@ class MissingExtra(SplatmeterError):
     exit_code = 69
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional package. Install it with: pip install 'splatmeter[{extra}]'")
+        install = f"pip install 'splatmeter[{extra}]'"
+        super().__init__(f"{feature} needs an optional package. Install it with: {install}")
 
 
 class NotEnoughMemory(SplatmeterError):

@@ -125,7 +125,7 @@ def to_line(event: Event) -> str:
 
 
 def from_line(line: str) -> Event:
-    """Raises ValueError for anything that is not a whole event of this schema; ignores fields it does not know."""
+    """Raises ValueError for anything that is not a whole event of this schema; unknown fields are ignored."""
     try:
         record = json.loads(line)
         kind = _KINDS[record.pop("event")]

@@ -73,7 +73,7 @@ class StagePeaks:
 
 
 def available_bytes() -> int:
-    """What this process may still take: the machine's free memory or its container's limit, whichever is less."""
+    """What this process may still take: the lesser of free memory and what its container's limit leaves."""
     import psutil
 
     free = int(psutil.virtual_memory().available)
@@ -90,7 +90,7 @@ def available_bytes() -> int:
 
 
 def predicted_training_bytes(gaussians: int, pixels: int, photo_cache_bytes: int) -> int:
-    """Engine, image buffers (render, gradient, loss windows, tiles: about 120 B a pixel), photos, the process itself."""
+    """Engine, photos, the process, and image buffers (render, gradient, loss, tiles: about 120 B a pixel)."""
     process = 120 * 2**20
     return process + gaussians * NATIVE_BYTES_PER_GAUSSIAN + pixels * 120 + photo_cache_bytes
 

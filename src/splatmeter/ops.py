@@ -43,7 +43,8 @@ class Pinhole:
 
 
 # ---- the table of Gaussians -------------------------------------------------------------------------------
-# One cache line of geometry a Gaussian. Stored forms: log scale, logit opacity, unnormalised quaternion (w,x,y,z).
+# One cache line of geometry a Gaussian.
+# Stored forms: log scale, logit opacity, unnormalised quaternion (w, x, y, z).
 MEANS = slice(0, 3)
 LOG_SCALES = slice(3, 6)
 ROTATIONS = slice(6, 10)
@@ -221,7 +222,7 @@ class Backend:
     """means [N, 3] -> the order of rows that keeps neighbours in space near in memory [N]."""
 
     rearrange: Callable[[Table, NDArray[np.int64], NDArray[np.bool_]], Table]
-    """(table, source rows [M], fresh [M]) -> new table; fresh rows get zero moments, all rows zero statistics.
+    """(table, source rows [M], fresh [M]) -> new table; fresh rows get zero moments, all get zero statistics.
     The old table's arrays are released one by one as they are copied: do not use it afterwards."""
 
     timings: Callable[[], Mapping[str, float]] = field(default=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,7 @@ def usable_threads() -> int:
     """Cores this process may use: affinity and the container's CPU quota, not what the machine has."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
-        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
-            quota, period = file.read().split()
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text("ascii").split()
         cores = min(cores, max(1, round(int(quota) / int(period))))
     except (OSError, ValueError):
         pass
@@ -39,7 +39,7 @@ def usable_threads() -> int:
 def native_backend(threads: int | None = None, instruction_set: str | None = None) -> Backend:
     """`SPLATMETER_ISA` (or the argument) forces an instruction set, to test each on one machine."""
     try:
-        from splatmeter import _native
+        from splatmeter import _native  # type: ignore[attr-defined]
     except ImportError as problem:
         raise SplatmeterError(
             f"The native engine is not built ({problem}). Install splatmeter with: pip install ."
@@ -84,7 +84,7 @@ class _Tape:
 
 
 class _Engine:
-    def __init__(self, native, table_type) -> None:  # noqa: ANN001 - extension types
+    def __init__(self, native, table_type) -> None:  # extension types
         self.native = native
         self._table_type = table_type
         self._images: tuple[F32, F32, F32] | None = None
@@ -107,7 +107,9 @@ class _Engine:
         )
         return Rendering(color, transmittance), _Tape(number, table, handle, color, transmittance)
 
-    def backward(self, tape: _Tape, color_gradient: F32, transmittance_gradient: F32 | None = None) -> Gradients:
+    def backward(
+        self, tape: _Tape, color_gradient: F32, transmittance_gradient: F32 | None = None
+    ) -> Gradients:
         count = tape.table.count
         result = Gradients(
             geometry=np.zeros((count, 16), np.float32),
@@ -119,7 +121,9 @@ class _Engine:
         self.native.gradients(
             tape.number,
             np.ascontiguousarray(color_gradient, np.float32),
-            None if transmittance_gradient is None else np.ascontiguousarray(transmittance_gradient, np.float32),
+            None
+            if transmittance_gradient is None
+            else np.ascontiguousarray(transmittance_gradient, np.float32),
             result.geometry,
             result.harmonics,
             result.mean2d,
@@ -199,7 +203,7 @@ class _Engine:
     def timings(self) -> dict[str, float]:
         return self.native.timings()
 
-    def _handle(self, table: Table):  # noqa: ANN202 - extension type
+    def _handle(self, table: Table):  # extension type
         handle = self._table_type(*_arrays(table))
         pending = table.pending
         if pending is not None:
