@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import math
 import subprocess
@@ -269,6 +270,21 @@ def test_the_lock_of_a_killed_process_does_not_count(tmp_path: Path) -> None:
     FolderLock(tmp_path).release()
 
 
+def test_a_disk_too_full_for_the_lock_is_told_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from splatmeter.train.lock import FolderLock
+
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("splatmeter.train.lock.os.write", full)
+        with pytest.raises(OutputError, match="No space left on device"):
+            FolderLock(tmp_path)
+    FolderLock(tmp_path).release()
+
+
 # ---- what goes wrong --------------------------------------------------------------------------------------
 def broken_after(backend: Backend, step: int) -> Backend:
     calls = iter(range(1, 1000))
@@ -311,7 +327,7 @@ def test_a_broken_state_is_not_saved_over_a_good_one(make: Make, backend: Backen
     events: list[Event] = []
     with pytest.raises(Diverged, match="chkpnt5"):
         broken = dataclasses.replace(backend, forward=forward, backward_and_update=poisoned)
-        for event in train(config, broken):
+        for event in train(config, broken_after(broken, 6)):
             events.append(event)
     assert not (config.model_path / "chkpnt6.safetensors").exists()
     assert isinstance(events[-1], Failed) and events[-1].checkpoint.endswith("chkpnt5.safetensors")

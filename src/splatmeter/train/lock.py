@@ -21,10 +21,7 @@ class FolderLock:
             folder.mkdir(parents=True, exist_ok=True)
             self._file: IO[str] | None = path.open("a+", encoding="utf-8")
         except OSError as problem:
-            raise OutputError(
-                f"The output folder {folder} cannot be written ({problem.strerror or problem}). "
-                "Choose another --model-path."
-            ) from problem
+            raise _unwritable(folder, problem) from problem
         if not _take(self._file):
             self._file.seek(0)
             holder = self._file.read().strip() or "another process"
@@ -33,9 +30,12 @@ class FolderLock:
                 f"Process {holder} is training into {folder} right now. "
                 "Wait for it or choose another --model-path."
             )
-        self._file.truncate(0)
-        self._file.write(str(os.getpid()))
-        self._file.flush()
+        try:
+            self._file.truncate(0)
+            os.write(self._file.fileno(), str(os.getpid()).encode())  # nothing left for close to flush
+        except OSError as problem:  # a full disk shows here first
+            self._file.close()
+            raise _unwritable(folder, problem) from problem
 
     def release(self) -> None:
         if self._file is not None:
@@ -43,6 +43,13 @@ class FolderLock:
                 self._file.truncate(0)
             self._file.close()
             self._file = None
+
+
+def _unwritable(folder: Path, problem: OSError) -> OutputError:
+    return OutputError(
+        f"The output folder {folder} cannot be written ({problem.strerror or problem}). "
+        "Make room, or choose another --model-path."
+    )
 
 
 def _take(file: IO[str]) -> bool:
