@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
-from splatmeter.ops import PENDING_AGES, AdamStep, Pending, Rates, Table, empty_table
+from splatmeter.ops import PENDING_AGES, SECOND_GEOMETRY, AdamStep, Pending, Rates, Table, empty_table
 from splatmeter.update.optimizer import BETA1, BETA2, EPSILON, Drift, Optimizer
 from splatmeter.update.schedule import Schedule
 from splatmeter.update.settled import settled_copy
@@ -61,11 +62,13 @@ class Recording:
 
     def __init__(self) -> None:
         self.steps: list[AdamStep | None] = []
+        self.settled_at: list[int] = []
 
     def backward_and_update(self, tape: object, gradient: object, step: AdamStep | None) -> None:
         self.steps.append(step)
 
     def settle(self, table: Table) -> None:
+        self.settled_at.append(0 if table.pending is None else table.pending.step)
         table.geometry += 1
         table.geometry_moments += 1
 
@@ -101,3 +104,36 @@ def test_a_settled_copy_of_a_model_without_an_optimizer_is_a_copy() -> None:
     table = empty_table(3, trainable=False)
     copy = settled_copy(table, Recording())  # type: ignore[arg-type]
     assert not copy.geometry.any() and copy.geometry is not table.geometry
+
+
+def test_all_rows_catch_up_before_any_is_older_than_the_tables() -> None:
+    """Also after a resume in between: what counts is the optimizer's own number of steps."""
+    backend = Recording()
+    image = np.zeros((3, 1, 1), np.float32)
+    optimizer, table = Optimizer(backend), empty_table(2)  # type: ignore[arg-type]
+    for _ in range(730):
+        optimizer.update(table, None, image, RATES)
+    resumed = Optimizer(backend)  # type: ignore[arg-type]
+    resumed.restore(table, optimizer.steps, optimizer.drift, optimizer.rates)
+    for _ in range(800):
+        resumed.update(table, None, image, RATES)
+    assert backend.settled_at == [500, 1000, 1500]
+    assert max(np.diff([0, *backend.settled_at])) < PENDING_AGES
+
+
+def test_a_row_unseen_for_long_moves_as_dense_adam_moves_it() -> None:
+    """Through the early steps, where an age past the tables would use the wrong bias corrections."""
+    pytest.importorskip("torch", reason="the readable settle needs torch: not checked")
+    from splatmeter.backends import registry
+
+    reference = registry.backend("reference")
+    steps, image = 1200, np.zeros((3, 1, 1), np.float32)
+    backend = dataclasses.replace(reference, backward_and_update=lambda *_: None)
+    optimizer, table = Optimizer(backend), empty_table(1)
+    first, second = 0.03, 4e-4
+    table.geometry_moments[0, 0], table.geometry_moments[0, SECOND_GEOMETRY] = first, second
+    for _ in range(steps):
+        optimizer.update(table, None, image, RATES)
+    reference.settle(table)
+    expected = zero_gradient_adam(0.0, first, second, range(1, steps + 1), [RATES.mean] * (steps + 1))
+    assert table.geometry[0, 0] == pytest.approx(expected, rel=1e-4)

@@ -26,6 +26,10 @@ BETA1 = 0.9
 BETA2 = 0.999
 EPSILON = 1e-15
 
+SETTLE_INTERVAL = 500
+"""Every so many steps all rows catch up, so that none grows older than the tables of what it is owed."""
+assert SETTLE_INTERVAL < PENDING_AGES
+
 _AGES = np.arange(PENDING_AGES, dtype=np.float64)  # [AGES]
 _FADING: F64 = BETA1**_AGES * BETA2 ** (-_AGES / 2)  # [AGES] b1^k b2^(-k/2)
 _FIRST_DECAY: F32 = (BETA1**_AGES).astype(np.float32)
@@ -74,6 +78,8 @@ class Optimizer:
         self.rates = rates
         self.drift.advance(self.steps, rates.mean)
         table.pending = self.drift.pending(self.steps, rates)
+        if self.steps % SETTLE_INTERVAL == 0:  # by the count alone: a resumed run does it at the same steps
+            self.backend.settle(table)
 
     def observe(self, tape: Tape, image_gradient: F32) -> None:
         """Backward for the statistics alone: the turn of a densification step, in which nothing learns."""
