@@ -206,6 +206,22 @@ def test_rows_that_are_no_numbers_go() -> None:
     assert grown(table)[0].harmonics[:, 0].tolist() == [1]
 
 
+def test_rows_whose_colour_is_no_number_go() -> None:
+    table = table_of([SMALL] * 3, [0.5] * 3, [0.0] * 3)
+    table.harmonics[0, 47] = np.nan
+    table.harmonics[2, [3, 4]] = np.inf, -np.inf
+    assert grown(table)[0].harmonics[:, 0].tolist() == [1]
+
+
+def test_a_budget_that_does_not_bind_changes_nothing() -> None:
+    """A parent too large for the size prune, whose children are not, is split with and without a budget."""
+    counts = [
+        grown(table_of([0.15], [0.5], [1e-3]), 3100, size_prune=True, max_gaussians=budget)[0].count
+        for budget in (None, 100)
+    ]
+    assert counts == [2, 2]
+
+
 def test_the_budget_is_kept_and_spent_on_the_largest_gradients() -> None:
     table, change = grown(
         table_of([SMALL, LARGE, SMALL, LARGE], [0.5] * 4, [3e-4, 9e-4, 5e-4, 4e-4]), max_gaussians=6

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from splatmeter import memory
 from splatmeter.densify import prune, statistics
@@ -13,6 +14,8 @@ from splatmeter.densify.surgery import SHRINK, Plan, operate
 from splatmeter.errors import NotEnoughMemory
 from splatmeter.ops import HARMONICS_WIDTH, Backend, Table
 from splatmeter.units import bytes_text, count_text
+
+Rows = NDArray[np.bool_]  # [N]
 
 RECOVERY_STEPS = 500
 """No aggressive pruning so soon after an opacity reset: everything is faint then."""
@@ -99,17 +102,25 @@ class Densifier:
         faint = prune.faint(table, self._lowest_opacity(self.prunes_at(step)))  # [N]
         scales = prune.largest_scales(table)  # [N]
         limit = prune.LARGEST_SHARE * rule.extent if self._size_matters(step) else np.inf
-        chosen = candidates.chosen
-        if rule.max_gaussians is not None:
-            survivors = ~faint & (scales <= limit)  # [N]
-            chosen = within_budget(candidates, survivors, rule.max_gaussians - np.count_nonzero(survivors))
         small = scales <= rule.percent_dense * rule.extent  # [N]
-        clone, split = chosen & small, chosen & ~small
         gone = faint | (scales > limit)  # [N] what pruning takes of rows and their exact copies
         gone_child = faint | (scales / SHRINK > limit)  # [N] and of children
+        chosen = self._affordable(candidates, gone, np.where(small, gone, gone_child))
+        clone, split = chosen & small, chosen & ~small
         plan = Plan(keep=~split & ~gone, clone=clone & ~gone, split=split & ~gone_child)
         pruned = (gone & ~split).sum() + (gone & clone).sum() + 2 * (gone_child & split).sum()
         return plan, Change(int(clone.sum()), int(split.sum()), int(pruned))
+
+    def _affordable(self, candidates: Candidates, gone: Rows, wasted: Rows) -> Rows:
+        """Candidates within the budget: each adds a row, children of a parent too large to stay add two."""
+        budget = self.settings.max_gaussians
+        if budget is None:
+            return candidates.chosen
+        stay = np.count_nonzero(~gone)
+        doubled = np.count_nonzero(candidates.chosen & gone & ~wasted)
+        if stay + np.count_nonzero(candidates.chosen & ~wasted) + doubled <= budget:
+            return candidates.chosen
+        return within_budget(candidates, ~gone, budget - stay)
 
     def _size_matters(self, step: int) -> bool:
         return self.settings.size_prune and step > self.settings.reset_interval
