@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 from scripted_lab import add, carried_out, make_lab, trainer
 
+from splatmeter.cli.lab_text import SessionProgress
 from splatmeter.cli.main import main
+from splatmeter.lab.session.session import Beat
 
 STAND_IN = str(Path(__file__).parent / "stand_in.py")
 HAND_LOG = Path(__file__).parents[3] / "shared" / "log" / "training-speed-tracking.md"
@@ -168,3 +171,21 @@ def test_options_the_trainer_does_not_know_are_refused_before_anything_runs(
     assert lab(tmp_path, "run", "bad") == 64
     assert "refuses the options of" in capsys.readouterr().err
     assert lab(tmp_path, "resume") == 66  # it was never begun
+
+
+def test_the_time_left_comes_from_whole_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("splatmeter.cli.lab_text.time.monotonic", lambda: clock[0])
+    stream = io.StringIO()
+    progress = SessionProgress(blocks=5, already=1, steps=(0, 100), stream=stream)
+    result = {"timing": {"steps_per_second": 11.0}}
+    for seconds, beat in (
+        (90.0, Beat(1, 5, "a\x1b[2J", "running", None, result)),
+        (100.0, Beat(1, 5, "", "block done")),
+        (150.0, Beat(2, 5, "b", "running", None, result)),
+    ):
+        clock[0] = seconds
+        progress.show(beat)
+    assert stream.getvalue() == (
+        "block 2/5  a [2J  11.000 it/s\nblock 3/5  b  11.000 it/s  about 4 min 10 s left\n"
+    )

@@ -6,6 +6,7 @@ import dataclasses
 import sys
 import time
 from argparse import Namespace
+from pathlib import Path
 
 from splatmeter.cli.lab import lab_folder
 from splatmeter.cli.lab_text import table
@@ -36,7 +37,8 @@ def init(chosen: Namespace) -> int:
         "title": chosen.title,
     }
     given = {name: value for name, value in given.items() if value is not None}
-    made = dataclasses.replace(protocol.users_own(chosen.scene, chosen.trainer, chosen.directory), **given)
+    places = (_place(chosen.scene), chosen.trainer, _place(chosen.directory))
+    made = dataclasses.replace(protocol.users_own(*places), **given)
     if made.start_iteration != 3000 and made.checkpoint:
         suffix = made.checkpoint.rpartition(".")[2]
         checkpoint = f"start/chkpnt{made.start_iteration}.{suffix}" if made.start_iteration else ""
@@ -50,6 +52,12 @@ def init(chosen: Namespace) -> int:
         lab.phases.add(Phase(BASELINE, note="Reference, no optimisations", created=now()))
     print(f"{lab.protocol_file} written; edit it, then `splatmeter lab prepare` and `lab phase add`.")
     return 0
+
+
+def _place(stated: str) -> str:
+    """What a person types is seen from here; what does not exist yet stays as it is, seen from the lab."""
+    path = Path(stated).expanduser()
+    return str(path.resolve()) if stated and path.exists() else stated
 
 
 def prepare(chosen: Namespace) -> int:

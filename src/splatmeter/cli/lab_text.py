@@ -41,12 +41,14 @@ class SessionProgress:
         self.blocks_left = max(0, blocks - already)
         self.blocks_done = 0
         self._begin = time.monotonic()
+        self._block_ended = self._begin
         self._drawn = 0.0
 
     def show(self, beat: Beat) -> None:
         if beat.stage == "block done":
             self.blocks_done += 1
             self.blocks_left -= 1
+            self._block_ended = time.monotonic()
         elif beat.result is not None:
             timing = beat.result.get("timing") or {}
             rate = f"{timing['steps_per_second']:.3f} it/s" if timing else "no time"
@@ -68,8 +70,9 @@ class SessionProgress:
         """From whole blocks only: a guess from half a block would jump about."""
         if not self.blocks_done:
             return ""
-        each = (time.monotonic() - self._begin) / self.blocks_done
-        return f"about {duration_text(each * self.blocks_left)} left"
+        each = (self._block_ended - self._begin) / self.blocks_done
+        left = each * self.blocks_left - (time.monotonic() - self._block_ended)
+        return f"about {duration_text(max(0.0, left))} left"
 
     def _line(self, text: str, end: str) -> None:
         start = "\r\x1b[K" if self.stream.isatty() else ""

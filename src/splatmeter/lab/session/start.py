@@ -78,9 +78,10 @@ def prepare(lab: Lab, protocol: Protocol, executor: Executor) -> Iterator[Arriva
     if target.exists():
         raise UsageError(f"{target} exists already; it is made once and never overwritten")
     with locked(lab.start / ".lock", "the start checkpoint"):
-        request = RunRequest(
-            lab.start / "run", protocol.prepare_seed, last=protocol.start_iteration, lab=lab.root
-        )
+        output = lab.start.resolve() / "run"
+        shutil.rmtree(output, ignore_errors=True)  # what an attempt that failed has left
+        last = protocol.start_iteration
+        request = RunRequest(output, protocol.prepare_seed, last=last, lab=lab.root.resolve())
         whole = dataclasses.replace(
             protocol, start_iteration=0, evaluate_at=0, iterations=protocol.start_iteration
         )
@@ -95,13 +96,14 @@ def prepare(lab: Lab, protocol: Protocol, executor: Executor) -> Iterator[Arriva
         for arrival in executor.run(command, listener, lab.start, Hooks()):
             ended = arrival.event
             yield arrival
-        _adopt(request.output, target, protocol, ended)
+        _adopt(output, target, protocol, ended)
 
 
 def _adopt(output: Path, target: Path, protocol: Protocol, ended: object) -> None:
     if isinstance(ended, Failed) or not isinstance(ended, Finished):
         reason = ended.message if isinstance(ended, Failed) else "it never finished"
-        raise SplatmeterError(f"the start checkpoint could not be made: {reason}; see stderr.txt beside it")
+        said = target.parent / "stderr.txt"
+        raise SplatmeterError(f"the start checkpoint could not be made: {reason}; what it said is in {said}")
     made = sorted(output.rglob(f"chkpnt{protocol.start_iteration}*"))
     if not made:
         raise SplatmeterError(
