@@ -37,6 +37,8 @@ TEXT_BLOCK = 2**22
 
 Numbers = NDArray[np.floating]
 Block = Callable[[Table, list[int]], F32]
+Current = Callable[[slice], Table]
+"""Rows of a table in training brought up to date, as a copy: only a block of it is ever made."""
 
 _GEOMETRY = {
     "x": 0, "y": 1, "z": 2, "scale_0": 3, "scale_1": 4, "scale_2": 5,
@@ -90,9 +92,11 @@ def write_model(
     sh_degree: int,
     comments: Sequence[str] = (),
     settings: RasterSettings | None = None,
+    *,
+    current: Current | None = None,
 ) -> None:
-    """The trainer's own file: raw values and, last, the column filter_3D. Settle a training table first."""
-    _write(path, table, sh_degree, ["filter_3d column", *_kernel(settings), *comments], _raw_block)
+    """The trainer's own file: raw values and, last, filter_3D. A table in training needs `current`."""
+    _write(path, table, sh_degree, ["filter_3d column", *_kernel(settings), *comments], _raw_block, current)
 
 
 def write_fused(
@@ -101,9 +105,11 @@ def write_fused(
     sh_degree: int,
     comments: Sequence[str] = (),
     settings: RasterSettings | None = None,
+    *,
+    current: Current | None = None,
 ) -> None:
     """The file for viewers: the 3D filter is already in scales and opacities."""
-    _write(path, table, sh_degree, ["filter_3d fused", *_kernel(settings), *comments], _fused_block)
+    _write(path, table, sh_degree, ["filter_3d fused", *_kernel(settings), *comments], _fused_block, current)
 
 
 def write_plain(
@@ -112,9 +118,11 @@ def write_plain(
     sh_degree: int,
     comments: Sequence[str] = (),
     settings: RasterSettings | None = None,
+    *,
+    current: Current | None = None,
 ) -> None:
     """Raw values without any 3D filter: what a plain 3DGS trainer would have written."""
-    _write(path, table, sh_degree, ["filter_3d none", *_kernel(settings), *comments], _plain_block)
+    _write(path, table, sh_degree, ["filter_3d none", *_kernel(settings), *comments], _plain_block, current)
 
 
 def _kernel(settings: RasterSettings | None) -> list[str]:
@@ -129,6 +137,7 @@ def _write(
     sh_degree: int,
     comments: Sequence[str],
     block: Block,
+    current: Current | None,
 ) -> None:
     names = property_names(sh_degree, with_filter=block is _raw_block)
     lines = ["ply", "format binary_little_endian 1.0"]
@@ -138,7 +147,8 @@ def _write(
     with replacing(Path(path)) as stream:
         stream.write(("\n".join(lines) + "\n").encode("utf-8"))
         for start in range(0, table.count, ROWS):
-            stream.write(block(_rows(table, start), rest).data)
+            rows = _rows(table, start) if current is None else current(slice(start, start + ROWS))
+            stream.write(block(rows, rest).data)
 
 
 def _rows(table: Table, start: int) -> Table:
