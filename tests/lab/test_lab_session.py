@@ -10,11 +10,13 @@ import pytest
 from scripted_lab import add, carried_out, make_lab, option, trainer
 
 from splatmeter.errors import MissingFile, OutputError, SplatmeterError, UsageError
-from splatmeter.lab.compare.samples import VerdictKind
+from splatmeter.lab.compare.samples import Aspect, VerdictKind
 from splatmeter.lab.executor import ChildProcess
+from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.run_folder import arrivals
 from splatmeter.lab.session import plan as plans
+from splatmeter.lab.session.gather import arm_of, preferred
 from splatmeter.lab.session.plan import Wishes
 from splatmeter.lab.session.session import Session, attempts, done_blocks
 from splatmeter.lab.session.verdicts import judged, phase_verdict, state_of
@@ -206,3 +208,19 @@ def test_slices_alternate_two_living_processes_and_time_the_same_steps(tmp_path:
         json.loads(p.read_text()) for p in (plan.folder(lab) / "blocks" / "000.1").glob("*/result.json")
     ]
     assert all(result["status"] == "finished" and result["peaks"] == [] for result in results)
+
+
+def test_our_own_judgement_comes_before_what_a_trainer_printed() -> None:
+    printed = {"step": 10, "split": "test", "metrics": {"psnr": 1.0}, "judged_by": "trainer"}
+    ours = {"step": 10, "split": "test", "metrics": {"psnr": 2.0}, "judged_by": "splatmeter eval"}
+    other = {"step": 20, "split": "test", "metrics": {"psnr": 3.0}, "judged_by": "trainer"}
+    assert preferred([printed, ours, other]) == [ours, other] == preferred([ours, printed, other])
+
+
+def test_another_program_declares_itself() -> None:
+    plain = arm_of(Phase("a", options=("--lr", "1")), "a")
+    assert plain.declares == frozenset() and plain.speed_only
+    threads = arm_of(Phase("a", options=("--threads", "1"), changes=("quality",)), "a")
+    assert threads.declares == {Aspect.ENVIRONMENT} and not threads.speed_only
+    parent = Phase("p", revision="HEAD")
+    assert arm_of(Phase("c", parent="p"), "c", [parent]).declares == {Aspect.ENVIRONMENT, Aspect.BACKEND}

@@ -22,6 +22,7 @@ from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.session.gather import preferred
 from splatmeter.lab.session.verdicts import Judged, imported, judged, phase_verdict, state_of
 
 
@@ -121,10 +122,9 @@ def _metrics(results: list[dict[str, Any]], split: str) -> tuple[MetricsFigure, 
     """Our own judgement where there is one, else what the trainer printed; means over the runs."""
     found: dict[int, list[dict[str, Any]]] = {}
     for result in results:
-        for step in {item["step"] for item in result["evaluations"] if item["split"] == split}:
-            items = [i for i in result["evaluations"] if i["step"] == step and i["split"] == split]
-            ours = [item for item in items if item["judged_by"] != "trainer"]
-            found.setdefault(step, []).append((ours or items)[-1])
+        for item in preferred(result["evaluations"]):
+            if item["split"] == split:
+                found.setdefault(item["step"], []).append(item)
     figures: list[MetricsFigure] = []
     for step, items in sorted(found.items()):
         names = dict.fromkeys(name for item in items for name in item["metrics"])

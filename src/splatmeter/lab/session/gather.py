@@ -21,6 +21,7 @@ from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session.plan import SessionPlan, lineage_of, load, protocol_of
 
+ON_A_CARD = ("mip-splatting", "3dgs", "fork", "gsplat")
 _ASPECTS = {aspect.value: aspect for aspect in Aspect}
 
 
@@ -72,7 +73,7 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         seed=identity["seed"],
         first_step=protocol.start_iteration,
         last_step=result["last_step"],
-        evaluations=tuple(_evaluation(item, started) for item in result["evaluations"]),
+        evaluations=tuple(_evaluation(item, started) for item in preferred(result["evaluations"])),
         loss=result.get("loss"),
         loss_last_100=result.get("loss_last_100"),
         scene=protocol.scene,
@@ -87,11 +88,29 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         environment=_environment(result),
         deterministic=trainer == "splatmeter",
         sh_degree=int(started.get("config", {}).get("sh_degree", 3)),
-        peaks=tuple(_peak(item) for item in result.get("peaks", ())),
+        peaks=tuple(_peak(item) for item in result.get("peaks", ()) if _tells(item, trainer)),
         rates=tuple(
             RatePoint(int(p["step"]), int(p["gaussians"]), p["steps_per_second"]) for p in result["rates"]
         ),
     )
+
+
+def preferred(evaluations: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One per step and split: our own judgement where there is one, else what the trainer printed.
+
+    The original prints a PSNR of another definition; the two must never be compared with each other.
+    """
+    chosen: dict[tuple[int, str], dict[str, Any]] = {}
+    for item in evaluations:
+        key = (item["step"], item["split"])
+        if key not in chosen or chosen[key]["judged_by"] == "trainer":
+            chosen[key] = item
+    return list(chosen.values())
+
+
+def _tells(peak: Mapping[str, Any], trainer: str) -> bool:
+    """Memory of the host says nothing about what a trainer holds on its card."""
+    return trainer not in ON_A_CARD or peak.get("process_bytes") is None
 
 
 def _evaluation(item: dict[str, Any], started: Mapping[str, Any]) -> Evaluation:

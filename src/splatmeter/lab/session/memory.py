@@ -13,6 +13,8 @@ from splatmeter.lab.atomic import write_text
 from splatmeter.lab.executor import Arrival, Outcome
 from splatmeter.lab.monitor.tree import MemorySample, Stretch, TreeSampler, peaks_by_stage
 
+FEWEST_SAMPLES = 5
+
 
 def stretches(arrivals: Sequence[Arrival]) -> list[Stretch]:
     """Stages as seen from outside: what lies between the last frame before an evaluation and its report is
@@ -80,6 +82,7 @@ def _told(stage: str, told: dict[str, int]) -> dict[str, Any]:
 
 
 def _sampled(sampler: TreeSampler, arrivals: Sequence[Arrival]) -> list[dict[str, Any]]:
+    """Stages too short to be sampled properly have no figure: unknown is honest, a missed peak is not."""
     interval = sampler.wall_seconds / max(1, len(sampler.samples))
     return [
         {
@@ -91,6 +94,7 @@ def _sampled(sampler: TreeSampler, arrivals: Sequence[Arrival]) -> list[dict[str
             "source": "sampled from outside",
         }
         for stage, (highest, count, seconds) in peaks_by_stage(sampler.samples, stretches(arrivals)).items()
+        if count >= FEWEST_SAMPLES
     ]
 
 
