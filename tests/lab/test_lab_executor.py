@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -155,3 +157,24 @@ def test_the_scripted_executor_has_no_clock() -> None:
     executor = Scripted(lambda command: script)
     assert list(executor.run(Command(("x",)), EventLines(), None, Hooks(ended=outcomes.append))) == script
     assert outcomes == [Outcome(0, 2.0, 2.0)] and executor.commands[0].arguments == ("x",)
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv: orphans of a killed lab were not tried")
+def test_a_killed_lab_takes_even_a_stopped_trainer_with_it(tmp_path: Path) -> None:
+    """The child prints nothing more, so no broken pipe would ever end it; and it is stopped, as slices do."""
+    code = (
+        "import os, signal, sys, time\n"
+        "from splatmeter.lab.executor import ChildProcess, Command, Hooks\n"
+        "from splatmeter.lab.trainers.adapter import EventLines\n"
+        "def started(pid):\n"
+        "    time.sleep(0.3); os.killpg(pid, signal.SIGSTOP); print(pid, flush=True)\n"
+        "sleeper = Command((sys.executable, '-c', 'import time; time.sleep(600)'))\n"
+        "list(ChildProcess().run(sleeper, EventLines(), None, Hooks(started)))\n"
+    )
+    lab = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert lab.stdout is not None
+    child = int(lab.stdout.readline())
+    time.sleep(0.05)
+    lab.kill()
+    lab.communicate()
+    assert _gone(child)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -226,7 +228,7 @@ def _start(command: Command, stdout: int, stderr: int) -> subprocess.Popen[bytes
     environment = os.environ | {"PYTHONUNBUFFERED": "1"} | dict(command.environment)
     try:
         return subprocess.Popen(
-            command.arguments,
+            (*_dies_with_us(command), *command.arguments),
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
@@ -243,6 +245,17 @@ def _start(command: Command, stdout: int, stderr: int) -> subprocess.Popen[bytes
         raise MissingFile(f"{missing} does not exist; correct the command of the phase or protocol") from None
     except OSError as problem:
         raise MissingFile(f"{command.arguments[0]} cannot be started: {problem.strerror}") from None
+
+
+def _dies_with_us(command: Command) -> tuple[str, ...]:
+    """Linux ends the child when this process is killed, even one that slices have stopped.
+
+    Elsewhere an orphan ends at its next print, or when the session is resumed.
+    """
+    tool = shutil.which("setpriv") if sys.platform.startswith("linux") else None
+    name = command.arguments[0]
+    found = shutil.which(str((command.directory or Path()) / name) if os.sep in name else name)
+    return (tool, "--pdeathsig", "KILL", "--") if tool and found else ()
 
 
 def _reap(process: subprocess.Popen[bytes]) -> tuple[int, float, int]:
