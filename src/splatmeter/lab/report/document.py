@@ -1,0 +1,160 @@
+"""What the page is made of: plain values gathered from the store, each with the runs it came from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from splatmeter.lab.compare.samples import Finding, Verdict
+from splatmeter.lab.log.document import LogPhase, QualityBaseline
+
+
+def run_anchor(run: str) -> str:
+    """Where a run stands on the page; a hash, because a name may hold anything."""
+    return f"run-{hashlib.sha256(run.encode('utf-8', 'replace')).hexdigest()[:12]}"
+
+
+def phase_anchor(phase: str) -> str:
+    return f"phase-{hashlib.sha256(phase.encode('utf-8', 'replace')).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run of the store, counted or not; None is unknown."""
+
+    run: str
+    phase: str
+    folder: str = ""
+    """Address of its folder, seen from the page."""
+    session: str = ""
+    block: int | None = None
+    seed: int | None = None
+    status: str = ""
+    counted: bool = True
+    shown: bool = True
+    """Belongs to the session whose figures stand for its phase."""
+    message: str = ""
+    started: str = ""
+    steps_per_second: float | None = None
+    loss: float | None = None
+    gaussians: int | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Of the last evaluation on held-out views (else on training views)."""
+    training_peak_bytes: int | None = None
+    evaluation_peak_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRatio:
+    """What one block said, and which runs it was."""
+
+    block: int
+    ratio: float
+    runs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RatioRow:
+    """One comparison; `floor` is the noise floor as a fraction, None where no A/A was run."""
+
+    candidate: str
+    reference: str
+    ratio: float
+    low: float
+    high: float
+    blocks: tuple[BlockRatio, ...]
+    verdict: Verdict
+    session: str = ""
+    floor: float | None = None
+    tolerated: float = 0.02
+    method: str = "paired t"
+    deviation: float | None = None
+    """s_d, the noise of one block."""
+    quality: tuple[str, ...] = ()
+    control: bool = False
+    """An A/A: the same phase on both sides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Loss over the training clock, and the metric wherever it was evaluated: (clock, step, value)."""
+
+    run: str
+    phase: str
+    points: tuple[tuple[float, float], ...] = ()
+    evaluations: tuple[tuple[float, int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    name: str
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTrace:
+    """Resident bytes over the life of one process, in seconds since its start."""
+
+    run: str
+    phase: str
+    points: tuple[tuple[float, int], ...]
+    stages: tuple[Stage, ...] = ()
+    peaks: tuple[tuple[str, int], ...] = ()
+    """Highest per stage, as recorded."""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PassTimes:
+    """Milliseconds a step, mean over the runs; `rest` is what no pass accounts for."""
+
+    phase: str
+    runs: tuple[str, ...]
+    milliseconds: Mapping[str, float]
+    rest: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return sum(self.milliseconds.values()) + self.rest
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One view: the photo and what each phase made of it, as data addresses."""
+
+    view: str
+    photo: str
+    renders: Mapping[str, str]
+    size: tuple[int, int]
+    runs: Mapping[str, str] = field(default_factory=dict)
+    """Which run each render came from, where it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportDocument:
+    title: str = "benchmark"
+    generated: str = ""
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    machine: Mapping[str, str] = field(default_factory=dict)
+    phases: tuple[LogPhase, ...] = ()
+    quality: QualityBaseline | None = None
+    ratios: tuple[RatioRow, ...] = ()
+    runs: tuple[RunRow, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    memory: tuple[MemoryTrace, ...] = ()
+    passes: tuple[PassTimes, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    noise: str = ""
+    """The A/A control in a sentence; empty if there is none."""
+
+    def order(self) -> dict[str, int]:
+        """Phase -> its number, which chooses colour, dash and mark."""
+        return {phase.name: number for number, phase in enumerate(self.phases)}
+
+    def runs_of(self, phase: str) -> tuple[RunRow, ...]:
+        """The runs whose figures stand for the phase."""
+        return tuple(row for row in self.runs if row.phase == phase and row.counted and row.shown)

@@ -1,0 +1,247 @@
+"""From the store to the document: reads folders and index, decides nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from splatmeter.errors import MissingFile
+from splatmeter.lab.atomic import read_json
+from splatmeter.lab.compare.ratio import log_ratios, slice_log_ratios
+from splatmeter.lab.compare.samples import Arm, Finding
+from splatmeter.lab.record.index import Index
+from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.report.document import BlockRatio, Picture, RatioRow, ReportDocument, RunRow
+from splatmeter.lab.report.traces import curves, memory_traces, pass_times
+from splatmeter.lab.session import gather
+from splatmeter.lab.session.document import counted_results, document
+from splatmeter.lab.session.plan import load
+from splatmeter.lab.session.verdicts import Judged, judged, labels, latest_noise
+from splatmeter.units import bytes_text
+
+MOST_RUNS = 2000
+"""Newest first; the index has the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A run as the index has it."""
+
+    run: str
+    phase: str
+    counted: bool
+    result: dict[str, Any]
+
+
+def report(lab: Lab, folder: Path, pictures: Sequence[Picture] = ()) -> ReportDocument:
+    """`folder` is where the page will lie: links to runs are seen from there."""
+    told = document(lab)
+    stored = _stored(lab)
+    shown = _shown(lab, stored)
+    ratios = _ratios(lab)
+    noises = [floor for row in ratios if (floor := latest_noise(lab, load(lab, row.session))) is not None]
+    findings = tuple(dict.fromkeys(finding for phase in told.phases for finding in phase.findings))
+    return ReportDocument(
+        title=told.title,
+        generated=time.strftime("%Y-%m-%d %H:%M %z"),
+        configuration=told.configuration,
+        machine=_machine(lab, stored),
+        phases=told.phases,
+        quality=told.quality,
+        ratios=ratios,
+        runs=tuple(_row(lab, item, folder, item in shown[item.phase]) for item in stored[:MOST_RUNS]),
+        curves=tuple(curve for runs in shown.values() for curve in curves(lab.sessions, _pairs(runs))),
+        memory=tuple(trace for runs in shown.values() for trace in memory_traces(lab.sessions, _pairs(runs))),
+        passes=tuple(times for name, runs in shown.items() for times in pass_times(name, _pairs(runs))),
+        pictures=tuple(pictures),
+        findings=findings + _failures(stored),
+        notes=told.measurement_notes,
+        noise=noises[-1].sentence if noises else "",
+    )
+
+
+def _pairs(runs: list[Stored]) -> list[tuple[str, dict[str, Any]]]:
+    return [(item.run, item.result) for item in runs]
+
+
+def _stored(lab: Lab) -> list[Stored]:
+    """Newest session first, blocks in their order within it."""
+    rows = Index(lab).rows(
+        "SELECT run, phase, counted, result FROM runs WHERE block >= 0"
+        " ORDER BY session DESC, block, attempt, place"
+    )
+    return [
+        Stored(row["run"], row["phase"] or "", bool(row["counted"]), json.loads(row["result"]))
+        for row in rows
+    ]
+
+
+def _shown(lab: Lab, stored: list[Stored]) -> dict[str, list[Stored]]:
+    """Per phase the runs that its figures are taken from: those of one session, as in the log."""
+    names = lab.phases.names()
+    found: dict[str, list[Stored]] = {name: [] for name in (*names, *(item.phase for item in stored))}
+    for name in names:
+        results = counted_results(lab, name)
+        session = results[0]["identity"]["session"] if results else ""
+        found[name] = [
+            item
+            for item in stored
+            if item.phase == name and item.counted and item.result["identity"]["session"] == session
+        ]
+    return found
+
+
+def _row(lab: Lab, item: Stored, folder: Path, shown: bool) -> RunRow:
+    result, identity = item.result, item.result.get("identity", {})
+    peaks = {
+        peak.get("stage"): peak.get("process_bytes") or peak.get("allocated_bytes")
+        for peak in result.get("peaks", ())
+    }
+    return RunRow(
+        run=item.run,
+        phase=item.phase,
+        folder=_address(lab.sessions / item.run, folder),
+        session=str(identity.get("session", "")),
+        block=identity.get("block"),
+        seed=identity.get("seed"),
+        status=str(result.get("status", "")),
+        counted=item.counted,
+        shown=shown,
+        message=str(result.get("message", "")),
+        started=str(identity.get("started", "")),
+        steps_per_second=(result.get("timing") or {}).get("steps_per_second"),
+        loss=result.get("loss"),
+        gaussians=result.get("gaussians_end"),
+        metrics=_last_metrics(result.get("evaluations", ())),
+        training_peak_bytes=peaks.get("training"),
+        evaluation_peak_bytes=peaks.get("evaluation"),
+    )
+
+
+def _address(target: Path, folder: Path) -> str:
+    """Always begins with a dot, so that no name can make another kind of address of it."""
+    try:
+        relative = Path(os.path.relpath(target.resolve(), folder.resolve())).as_posix()
+    except ValueError:  # another drive
+        return ""
+    return quote(relative if relative.startswith(".") else f"./{relative}", errors="replace") + "/"
+
+
+def _last_metrics(evaluations: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Of the last step; held-out views before training views, our judgement before the trainer's."""
+    if not evaluations:
+        return {}
+    best = max(
+        enumerate(evaluations),
+        key=lambda e: (e[1]["split"] == "test", e[1]["step"], e[1].get("judged_by") != "trainer", e[0]),
+    )[1]
+    return {name: value for name, value in best["metrics"].items() if isinstance(value, (int, float))}
+
+
+def _ratios(lab: Lab) -> tuple[RatioRow, ...]:
+    """Each phase against its parent and the baseline, then the A/A controls."""
+    rows: list[RatioRow] = []
+    phases = lab.phases.all()
+    for phase in phases:
+        if phase.parent:
+            for reference in dict.fromkeys([phase.parent, lab.phases.baseline(phase.name).name]):
+                rows += _ratio(lab, reference, phase.name)
+    for phase in phases:
+        rows += _ratio(lab, phase.name, phase.name)
+    return tuple(rows)
+
+
+def _ratio(lab: Lab, reference: str, candidate: str) -> list[RatioRow]:
+    try:
+        found = judged(lab, reference, candidate)
+    except (MissingFile, ValueError):
+        return []
+    speed, noise = found.comparison.speed.main, found.comparison.noise
+    floor = noise.floor if noise and not noise.failed and math.isfinite(noise.floor) else None
+    bounds = speed.interval_95
+    return [
+        RatioRow(
+            candidate=candidate,
+            reference=reference,
+            ratio=speed.ratio,
+            low=bounds.low,
+            high=bounds.high,
+            blocks=_blocks(lab, found, reference, candidate),
+            verdict=found.verdict,
+            session=found.session,
+            floor=floor,
+            tolerated=found.comparison.tolerated_difference,
+            method=speed.method,
+            deviation=speed.log_deviation,
+            quality=tuple(result.sentence for result in found.comparison.quality),
+            control=reference == candidate,
+        )
+    ]
+
+
+def _blocks(lab: Lab, found: Judged, reference: str, candidate: str) -> tuple[BlockRatio, ...]:
+    """The same log ratios that were judged, each with its block and the runs of it."""
+    plan = load(lab, found.session)
+    named = labels(plan, reference, candidate)
+    runs = gather.samples(lab, found.session, {name: Arm(name) for name in named})
+    in_block: dict[int, dict[str, str]] = {}
+    for run in runs:
+        in_block.setdefault(run.block, {})[run.arm.name] = run.run
+    if plan.slices:
+        pieces = gather.slice_samples(lab, found.session)
+        numbers, ratios = sorted({piece.block for piece in pieces}), slice_log_ratios(pieces, *named)
+    else:
+        numbers, ratios = (
+            sorted(b for b, arms in in_block.items() if len(arms) == 2),
+            log_ratios(runs, *named),
+        )
+    if len(numbers) != len(ratios):
+        numbers = list(range(len(ratios)))
+    return tuple(
+        BlockRatio(block, math.exp(ratio), tuple(in_block.get(block, {}).get(name, "") for name in named))
+        for block, ratio in zip(numbers, ratios, strict=True)
+    )
+
+
+def _failures(stored: list[Stored]) -> tuple[Finding, ...]:
+    """Failed attempts stay visible."""
+    from splatmeter.lab.compare.samples import Severity
+
+    return tuple(
+        Finding(
+            "failed run",
+            f"{item.phase}: {item.result.get('message') or 'ended early'}.",
+            Severity.NOTE,
+            item.run,
+        )
+        for item in stored
+        if item.result.get("status") == "failed"
+    )
+
+
+def _machine(lab: Lab, stored: list[Stored]) -> dict[str, str]:
+    """Of the newest run; nothing that names the machine."""
+    if not stored:
+        return {}
+    record = read_json(lab.sessions / stored[0].run / "environment.json") or {}
+    facts = record.get("facts") or stored[0].result.get("facts") or {}
+    cpu, versions = facts.get("cpu") or {}, facts.get("versions") or {}
+    limits, system = facts.get("limits") or {}, facts.get("system") or {}
+    found = {
+        "Processor": cpu.get("model"),
+        "Cores": f"{limits.get('usable_cpus', cpu.get('logical'))} usable of {cpu.get('logical')}"
+        if cpu
+        else None,
+        "Memory": bytes_text(cpu["memory_bytes"]) if cpu.get("memory_bytes") else None,
+        "System": " ".join(str(system[key]) for key in ("system", "release", "machine") if system.get(key)),
+        "Versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+        "Revision": (record.get("git") or {}).get("revision", "")[:12],
+    }
+    return {name: str(value) for name, value in found.items() if value}
