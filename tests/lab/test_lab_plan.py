@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splatmeter.errors import CheckpointError, InputError, MissingFile, UsageError
+from splatmeter.errors import CheckpointError, InputError, MissingFile, SplatmeterError, UsageError
+from splatmeter.events import Finished
+from splatmeter.lab.executor import ChildProcess
 from splatmeter.lab.plan import commands, protocol, toml
 from splatmeter.lab.plan.commands import RunRequest
 from splatmeter.lab.plan.phases import Phase, Phases, to_text, variables
 from splatmeter.lab.plan.protocol import Protocol, users_own
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session import start
+from splatmeter.lab.session.judge import Judge
 from splatmeter.lab.session.worktree import built
 
 
@@ -199,3 +205,70 @@ def test_a_revision_with_a_patch_is_built_in_its_own_worktree(tmp_path: Path) ->
     assert commands.directory(made, lineage, request) == patched.worktree
     with pytest.raises(InputError, match="rev-parse"):
         built(lab, [Phase("x", revision="no-such-revision")], made)
+    compiled = built(
+        lab, [dataclasses.replace(lineage[0], build=("{python}", "-c", "open('made', 'w')"))], made
+    )
+    assert compiled.worktree and (compiled.worktree / "made").exists() and compiled.python != sys.executable
+    where = subprocess.run(
+        [compiled.python, "-c", "import psutil, sys; print(sys.prefix)"], capture_output=True, text=True
+    )
+    assert where.stdout.strip() == str(Path(compiled.python).parents[1])
+    request = dataclasses.replace(request, python=compiled.python, worktree=compiled.worktree)
+    assert commands.environment(lineage, request) == {"PYTHONPATH": ""}
+
+
+TRAINER = (
+    "import json, pathlib, sys\n"
+    "words = sys.argv[1:]; last = words[words.index('--checkpoint_iterations') + 1]\n"
+    "out = pathlib.Path(words[0]); out.mkdir(parents=True)\n"
+    "(out / f'chkpnt{last}.safetensors').write_text('weights')\n"
+    "print(json.dumps({'event': 'finished', 'step': int(last), 'clock_seconds': 1.0, 'gaussians': 5}))\n"
+)
+
+
+def test_the_start_checkpoint_is_made_once(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    command = (sys.executable, "-c", TRAINER, "{output}")
+    made = Protocol(
+        trainer="events", command=command, start_iteration=50, checkpoint="start/chkpnt50.safetensors"
+    )
+    assert isinstance(list(start.prepare(lab, made, ChildProcess()))[-1].event, Finished)
+    assert start.checked(lab, made)[0] == tmp_path / "start" / "chkpnt50.safetensors"
+    with pytest.raises(UsageError, match="never overwritten"):
+        list(start.prepare(lab, made, ChildProcess()))
+    broken = dataclasses.replace(made, command=(sys.executable, "-c", "1/0"), checkpoint="start/other")
+    with pytest.raises(SplatmeterError, match="exit code 1"):
+        list(start.prepare(lab, broken, ChildProcess()))
+
+
+def test_a_model_is_judged_once_and_then_known_by_its_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "model.ply"
+    model.write_bytes(b"ply")
+    answer = {
+        "splits": {s: {"1": {"means": {"psnr": 26.0}, "per_view": {"a": {}}}} for s in ("test", "train")}
+    }
+    counter = tmp_path / "count"
+    code = f"import json; open({str(counter)!r}, 'a').write('x'); print(json.dumps({answer!r}))"
+    monkeypatch.setattr(Judge, "arguments", lambda *_: (sys.executable, "-c", code))
+    made = Protocol(scene="garden", trainer="mip-splatting")
+    spec: Any = SimpleNamespace(lineage=[], request=REQUEST)
+
+    def judged(protocol: Protocol) -> dict[str, Any]:
+        record = {"path": str(model), "sha256": "", "step": 4000}
+        result: dict[str, Any] = {"models": [record], "evaluations": [], "warnings": []}
+        Judge(Lab(tmp_path), protocol).complete(result, spec)
+        return result
+
+    first, second = judged(made), judged(made)
+    assert first == second and counter.read_text() == "x"
+    assert [item["split"] for item in first["evaluations"]] == ["test", "train"]
+    assert first["evaluations"][0]["judged_by"] == "splatmeter eval" and first["model"]["sha256"]
+    assert [e["split"] for e in judged(dataclasses.replace(made, eval=False))["evaluations"]] == ["train"]
+    assert judged(dataclasses.replace(made, test_count=20))["warnings"]
+    monkeypatch.setattr(
+        Judge, "arguments", lambda *_: (sys.executable, "-c", "raise SystemExit('no weights')")
+    )
+    model.write_bytes(b"another")
+    assert judged(made)["warnings"] == ["the model could not be judged: no weights"]

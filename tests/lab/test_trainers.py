@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from splatmeter.errors import UsageError
-from splatmeter.events import Evaluated, Event, Failed, Finished, Progress, Saved, Started
+from splatmeter.events import Evaluated, Event, Failed, Finished, Progress, Saved, Started, to_line
 from splatmeter.lab.record.summary import Window, timing
 from splatmeter.lab.trainers.adapter import Adapter, EventLines, Foreign
 from splatmeter.lab.trainers.choose import Listening, adapter, guessed
@@ -207,3 +209,54 @@ def test_unknown_trainers_are_named() -> None:
         adapter("nerf", Listening())
     assert guessed(("python", "train.py")) == "fork"
     assert guessed(("python", "examples/simple_trainer.py", "default")) == "gsplat"
+
+
+ADAPTERS = (
+    EventLines,
+    lambda: Original(3000, 4000),
+    lambda: Fork(3000, 4000),
+    Gsplat,
+    OpenSplat,
+    lambda: Generic({"progress": r"(?P<step>\S+)/(?P<total>\S+)", "evaluation": r"PSNR=(?P<psnr>\S+)"}),
+)
+SEEDS = (
+    bar(10, 100),
+    "[ITER 7] Evaluating test: L1 0.1 PSNR 20",
+    "17% 5000/30001 L:0.0762",
+    "│ TEST │ 0.03 │ 26.0 │",
+    "loss=0.1| x| 5/10 [",
+    "Step 10: 0.1 (1%)",
+    "PSNR=x",
+    "a/b",
+    ":::SPLATMETER {}",
+    '{"event": "progress", "step": "x", "clock_seconds": [], "loss": {}, "gaussians": null}',
+)
+
+
+@given(st.lists(st.one_of(st.text(), st.sampled_from(SEEDS), st.from_regex(r"Step \d{1,6}: [\d.e]+"))))
+def test_no_output_of_a_trainer_can_break_an_adapter(lines: list[str]) -> None:
+    for make in ADAPTERS:
+        listener = make()
+        events = fed(listener, *((float(n), line) for n, line in enumerate(lines)))
+        for event in (*events, *listener.end(0, 99.0)):
+            assert isinstance(to_line(event), str)
+        steps = [event.step for event in of(Progress, events)]
+        assert steps == sorted(set(steps))
+
+
+def test_numbers_of_any_length_are_survived() -> None:
+    assert of(Progress, fed(Original(), (1.0, f"Training progress: {'9' * 5000}/10 ["))) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"event": "progress", "step": "10", "clock_seconds": 1.0, "loss": 0.1, "gaussians": 5}',
+        '{"event": "progress", "step": true, "clock_seconds": 1.0, "loss": 0.1, "gaussians": 5}',
+        '{"event": "evaluated", "step": 1, "split": "test", "metrics": {"psnr": "high"}}',
+        '{"event": "evaluated", "step": 1, "split": "test", "metrics": [1]}',
+        '{"event": "started", "config": {}, "step": 0, "gaussians": 1, "train_images": 5, "test_images": []}',
+    ],
+)
+def test_events_with_fields_of_another_type_are_not_events(line: str) -> None:
+    assert fed(EventLines(), (1.0, line)) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,12 +43,12 @@ def trainer_of(protocol: Protocol, lineage: list[Phase]) -> str:
 
 
 def environment(lineage: list[Phase], request: RunRequest) -> Mapping[str, str]:
-    """What the phases declare; a worktree's sources come first on the path of Python."""
+    """What the phases declare; a worktree must not be hidden by the sources this process runs from."""
     declared = lineage_environment(lineage)
-    if request.worktree and (request.worktree / "src").is_dir() and "PYTHONPATH" not in declared:
-        declared["PYTHONPATH"] = os.pathsep.join(
-            [str(request.worktree / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
-        )
+    if request.worktree and "PYTHONPATH" not in declared:
+        sources = request.worktree / "src"
+        built = request.python != sys.executable
+        declared["PYTHONPATH"] = str(sources) if sources.is_dir() and not built else ""
     return declared
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import subprocess
 import sys
@@ -14,6 +15,9 @@ from splatmeter.lab.atomic import read_json, write_json
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab, locked
+
+OWN_BUILD = ("{python}", "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", ".")
+"""For revisions of splatmeter itself: its engine is native code, so a source tree alone does not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,8 @@ def built(lab: Lab, lineage: list[Phase], protocol: Protocol) -> Built:
     repository = _repository(lab, protocol)
     commit = _git(repository, "rev-parse", "--verify", f"{revision or 'HEAD'}^{{commit}}")
     texts = [_patch(lab, patch) for patch in patches]
-    build = next((phase.build for phase in reversed(lineage) if phase.build), ())
+    usual = OWN_BUILD if protocol.trainer == "splatmeter" else ()
+    build = next((phase.build for phase in reversed(lineage) if phase.build), usual)
     identity = repr((commit, texts, build)).encode("utf-8", "surrogateescape")
     folder = lab.worktrees.resolve() / hashlib.sha256(identity).hexdigest()[:12]
     with locked(lab.worktrees / ".lock", "the folder of worktrees"):
@@ -54,12 +59,19 @@ def _ensure(folder: Path, repository: Path, commit: str, recipe: tuple[list[str]
         for text in texts:
             _git(source, "apply", "--whitespace=nowarn", "-", text=text)
         if build:
-            _call(
-                (sys.executable, "-m", "venv", "--system-site-packages", str(folder / "environment")), folder
-            )
+            _make_environment(folder / "environment")
             _call(tuple(word.replace("{python}", str(python)) for word in build), source)
         write_json(done, {"commit": commit, "patches": len(texts), "build": list(build)})
     return Built(str(python) if build else sys.executable, source)
+
+
+def _make_environment(folder: Path) -> None:
+    """Its own packages first, then all of ours: only what is built there differs between the arms."""
+    pip = [] if importlib.util.find_spec("pip") is None else ["--without-pip"]
+    _call((sys.executable, "-m", "venv", "--clear", *pip, str(folder)), folder.parent)
+    ours = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    for packages in folder.glob("[Ll]ib/**/site-packages"):
+        (packages / "the_lab_s_own.pth").write_text("\n".join(ours) + "\n")
 
 
 def _repository(lab: Lab, protocol: Protocol) -> Path:

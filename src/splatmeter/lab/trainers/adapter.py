@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from splatmeter.events import Event, Failed, Finished, Progress, Started, from_line
@@ -46,12 +48,10 @@ class EventLines:
 
     def line(self, stream: str, text: str, seconds: float) -> Iterator[Event]:
         if stream == "stdout" and text.startswith("{"):
-            try:
-                event = from_line(text)
-            except ValueError:
-                return
-            self._step = getattr(event, "step", self._step)
-            yield event
+            event = sound(text)
+            if event is not None:
+                self._step = getattr(event, "step", self._step)
+                yield event
 
     def end(self, code: int, seconds: float) -> Iterator[Event]:
         yield Failed(
@@ -86,7 +86,8 @@ class Foreign:
         if text.startswith(MARK):
             yield from self._marked(text[len(MARK) :], seconds)
         elif text:
-            yield from self.read(stream, text, seconds)
+            with contextlib.suppress(ValueError):  # what only looks like a number is no progress
+                yield from self.read(stream, text, seconds)
 
     def read(self, stream: str, text: str, seconds: float) -> Iterator[Event]:
         """One trainer's own lines."""
@@ -137,10 +138,9 @@ class Foreign:
             self._note(record)
             yield from self.progress(record["step"], seconds)
         else:
-            try:
-                yield from_line(text)
-            except ValueError:
-                return
+            event = sound(text)
+            if event is not None:
+                yield event
 
     def _note_peaks(self, record: dict[str, object]) -> None:
         stage = str(record.get("stage", "training"))
@@ -153,6 +153,33 @@ class Foreign:
         loss, count = record.get("loss"), record.get("gaussians")
         self.loss = float(loss) if isinstance(loss, (int, float)) else self.loss
         self.gaussians = count if isinstance(count, int) else self.gaussians
+
+
+_KINDS_OF_VALUES: dict[str, type | tuple[type, ...]] = {"int": int, "float": (int, float), "str": str}
+
+
+def sound(line: str) -> Event | None:
+    """The event of a line, if every field has the type it should have: anyone can print such a line."""
+    try:
+        event = from_line(line)
+    except ValueError:
+        return None
+    for field in dataclasses.fields(event):
+        value = getattr(event, field.name)
+        plain = _KINDS_OF_VALUES.get(str(field.type))
+        if plain and (not isinstance(value, plain) or isinstance(value, bool)):
+            return None
+        if str(field.type).startswith("Mapping") and not isinstance(value, dict):
+            return None
+        if str(field.type).startswith("Mapping[str, float]") and not _numbers(value.values()):
+            return None
+        if str(field.type).startswith("Sequence") and not isinstance(value, (list, tuple)):
+            return None
+    return event
+
+
+def _numbers(values: Iterable[object]) -> bool:
+    return all(value is None or isinstance(value, (int, float)) for value in values)
 
 
 def exit_text(code: int) -> str:
