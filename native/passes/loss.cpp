@@ -37,59 +37,75 @@ INLINE f8 across(const float* row, int x) {
 
 struct Image { int width, height; const float *render, *photo; float* maps; };  // planes of one channel; 3 maps
 
+struct Reach { int first, last; };  // rows of the window that lie in the image
+INLINE Reach reach_of(const Image& image, int y) {
+  return {y < kRadius ? -y : -kRadius, image.height - 1 - y < kRadius ? image.height - 1 - y : kRadius};
+}
+
+// Calls body(x, number of pixels) for each vector of a row; all but the last know at compile time that they are full.
+template <class Body>
+INLINE void each_vector(int width, Body&& body) {
+  int x = 0;
+  for (; x + 8 <= width; x += 8) body(x, 8);
+  if (x < width) body(x, width - x);
+}
+
+template <class Body>
+INLINE void each_tap(Reach reach, Body&& body) {  // body(row offset, tap)
+  if (reach.first == -kRadius && reach.last == kRadius) {
+#pragma GCC unroll 11
+    for (int k = -kRadius; k <= kRadius; k++) body(k, window.tap[k < 0 ? -k : k]);
+  } else {
+    for (int k = reach.first; k <= reach.last; k++) body(k, window.tap[k < 0 ? -k : k]);
+  }
+}
+
 // Window sums of x, y, x^2 + y^2 and xy: SSIM needs the two variances only as their sum.
 INLINE void vertical_moments(const Image& image, int y, Rows& rows) {
-  const int first = y < kRadius ? -y : -kRadius, last = image.height - 1 - y < kRadius ? image.height - 1 - y : kRadius;
-  for (int x = 0; x < image.width; x += 8) {
-    const int n = image.width - x < 8 ? image.width - x : 8;
+  const Reach reach = reach_of(image, y);
+  const float *render = image.render + size_t(y) * image.width, *photo = image.photo + size_t(y) * image.width;
+  each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
     f8 sum[4] = {};
-    for (int k = first; k <= last; k++) {
-      const size_t at = size_t(y + k) * image.width + x;
-      f8 u = n == 8 ? load(image.render + at) : load_first(image.render + at, n);
-      f8 v = n == 8 ? load(image.photo + at) : load_first(image.photo + at, n);
-      const float tap = window.tap[k < 0 ? -k : k];
-      f8 wu = tap * u, wv = tap * v;
+    each_tap(reach, [&](int k, float tap) __attribute__((always_inline)) {
+      const ptrdiff_t at = ptrdiff_t(k) * image.width + x;
+      f8 u = load_first(render + at, n), v = load_first(photo + at, n), wu = tap * u, wv = tap * v;
       sum[0] += wu, sum[1] += wv, sum[2] += wu * u + wv * v, sum[3] += wu * v;
-    }
+    });
     for (int q = 0; q < 4; q++) store(rows.row[q] + x, sum[q]);
-  }
+  });
 }
 
 INLINE double similarity_row(const Image& image, int y, const Rows& rows, bool with_maps) {
   const size_t plane = size_t(image.width) * image.height;
   f8 total = all(0.f);
-  for (int x = 0; x < image.width; x += 8) {
-    const int n = image.width - x < 8 ? image.width - x : 8;
+  each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
     f8 u = across(rows.row[0], x), v = across(rows.row[1], x), squares = across(rows.row[2], x), uv = across(rows.row[3], x);
     f8 means = u * u + v * v, product = u * v;
     f8 a = 2 * product + kC1, b = 2 * (uv - product) + kC2, c = means + kC1, d = squares - means + kC2;
     f8 inverse = 1.f / (c * d), s = a * b * inverse;
-    total += keep_where(lane_mask(n), s);
-    if (!with_maps) continue;
+    total += n == 8 ? s : keep_where(lane_mask(n), s);
+    if (!with_maps) return;
     f8 by_squares = -s * (c * inverse);  // dS/dE[x^2]
     f8 by_uv = 2 * a * inverse;          // dS/dE[xy]
     f8 by_mean = 2 * v * b * inverse - 2 * u * s * (d * inverse) - 2 * u * by_squares - v * by_uv;
-    const size_t at = size_t(y) * image.width + x;
-    store_first(image.maps + at, by_mean, n);
-    store_first(image.maps + plane + at, by_squares, n);
-    store_first(image.maps + 2 * plane + at, by_uv, n);
-  }
+    float* map = image.maps + size_t(y) * image.width + x;
+    store_first(map, by_mean, n), store_first(map + plane, by_squares, n), store_first(map + 2 * plane, by_uv, n);
+  });
   return sum_of(total);
 }
 
 INLINE void vertical_maps(const Image& image, int y, Rows& rows) {
   const size_t plane = size_t(image.width) * image.height;
-  const int first = y < kRadius ? -y : -kRadius, last = image.height - 1 - y < kRadius ? image.height - 1 - y : kRadius;
-  for (int x = 0; x < image.width; x += 8) {
-    const int n = image.width - x < 8 ? image.width - x : 8;
+  const Reach reach = reach_of(image, y);
+  const float* maps = image.maps + size_t(y) * image.width;
+  each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
     f8 sum[3] = {};
-    for (int k = first; k <= last; k++) {
-      const float* at = image.maps + size_t(y + k) * image.width + x;
-      const float tap = window.tap[k < 0 ? -k : k];
-      for (int q = 0; q < 3; q++) sum[q] += tap * (n == 8 ? load(at + q * plane) : load_first(at + q * plane, n));
-    }
+    each_tap(reach, [&](int k, float tap) __attribute__((always_inline)) {
+      const float* at = maps + ptrdiff_t(k) * image.width + x;
+      for (int q = 0; q < 3; q++) sum[q] += tap * load_first(at + q * plane, n);
+    });
     for (int q = 0; q < 3; q++) store(rows.row[q] + x, sum[q]);
-  }
+  });
 }
 
 INLINE f8 sign_of(f8 v) { return keep_where(v != 0.f, (f8)(((i8)v & (i8)all(-0.f)) | (i8)all(1.f))); }
@@ -97,23 +113,21 @@ INLINE f8 sign_of(f8 v) { return keep_where(v != 0.f, (f8)(((i8)v & (i8)all(-0.f
 struct Weights { float ssim, l1; };
 
 INLINE void gradient_row(const Image& image, int y, const Rows& rows, Weights weights, float* gradient) {
-  for (int x = 0; x < image.width; x += 8) {
-    const int n = image.width - x < 8 ? image.width - x : 8;
+  each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
     const size_t at = size_t(y) * image.width + x;
     f8 u = load_first(image.render + at, n), v = load_first(image.photo + at, n);
     f8 by_mean = across(rows.row[0], x), by_squares = across(rows.row[1], x), by_uv = across(rows.row[2], x);
     f8 g = weights.ssim * (by_mean + 2 * u * by_squares + v * by_uv) + weights.l1 * sign_of(u - v);
     store_first(gradient + at, g, n);
-  }
+  });
 }
 
 INLINE double l1_row(const Image& image, int y) {
   f8 total = all(0.f);
-  for (int x = 0; x < image.width; x += 8) {
-    const int n = image.width - x < 8 ? image.width - x : 8;
+  each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
     const size_t at = size_t(y) * image.width + x;
     total += absolute(load_first(image.render + at, n) - load_first(image.photo + at, n));
-  }
+  });
   return sum_of(total);
 }
 

@@ -6,25 +6,51 @@
 namespace splat::SPLAT_LEVEL {
 namespace {
 
-constexpr int kGroup = 64;  // vectors of eight rows a task
+constexpr int kRowsPerTask = 512;
 
-struct Eight {  // eight visible rows; the last group repeats its last row in the idle lanes
-  uint32_t rows[8];
-  int count;
+// Visible rows that some pixel really saw. What lies hidden behind others has no gradient at all: for it this step
+// is one more of those that lazy Adam makes up for later, and its 700 bytes stay untouched.
+struct SeenRows {
+  int count = 0;
+  uint32_t rows[kRowsPerTask + 8];
+  f8 head[kRowsPerTask + 8], tail[kRowsPerTask + 8];  // floats 0..7 and 4..11 of the pair sums
 };
 
-INLINE Eight rows_at(const Engine& engine, int begin) {
+struct Eight {  // the last one repeats its last row in the idle lanes
+  uint32_t rows[8];
+  int count, at;
+};
+
+INLINE Eight rows_at(const SeenRows& seen, int begin) {
   Eight e;
-  e.count = engine.visible_count - begin < 8 ? engine.visible_count - begin : 8;
-  for (int l = 0; l < 8; l++) e.rows[l] = engine.visible.data()[begin + (l < e.count ? l : e.count - 1)];
+  e.at = begin, e.count = seen.count - begin < 8 ? seen.count - begin : 8;
+  for (int l = 0; l < 8; l++) e.rows[l] = seen.rows[begin + (l < e.count ? l : e.count - 1)];
   return e;
 }
 
-INLINE void prefetch_ahead(const Engine& engine, int at) {
-  if (at + 8 > engine.visible_count) return;
-  for (int l = 0; l < 8; l++) {
-    const size_t row = engine.visible.data()[at + l];
-    const Table& t = engine.table;
+// Adds each Gaussian's pairs in their fixed order (tiles row by row): the same bits for any number of threads.
+// Calls hidden(row) for rows without gradient.
+template <class Hidden>
+INLINE void find_seen(const Engine& engine, int begin, int end, SeenRows& seen, Hidden&& hidden) {
+  for (int i = begin; i < end; i++) {
+    const uint32_t row = engine.visible.data()[i];
+    const TileBox& box = engine.boxes.data()[row];
+    const float* pair = engine.pair_gradients.data() + size_t(box.first_pair) * kPairWidth;
+    f8 head = all(0.f), tail = all(0.f);
+    if (__builtin_expect(box.pairs > 0, 1)) head = load(pair), tail = load(pair + 4);  // most have just one
+    for (uint32_t k = 1; k < box.pairs; k++) head += load(pair + k * kPairWidth), tail += load(pair + k * kPairWidth + 4);
+    if (!sign_bits((head != 0.f) | (tail != 0.f))) {
+      hidden(row);
+      continue;
+    }
+    seen.rows[seen.count] = row, seen.head[seen.count] = head, seen.tail[seen.count++] = tail;
+  }
+}
+
+INLINE void prefetch_ahead(const Engine& engine, const SeenRows& seen, int at) {
+  const Table& t = engine.table;
+  for (int i = at; i < at + 8 && i < seen.count; i++) {
+    const size_t row = seen.rows[i];
     __builtin_prefetch(t.geometry + row * kGeometryWidth, 1);
     __builtin_prefetch(&engine.splats.data()[row].clamped_channels);
     if (t.geometry_moments) __builtin_prefetch(t.geometry_moments + row * kGeometryMomentsWidth, 1);
@@ -37,16 +63,12 @@ INLINE void prefetch_ahead(const Engine& engine, int at) {
   }
 }
 
-// Adds a Gaussian's pairs in their fixed order (tiles row by row): the same bits for any number of threads.
-INLINE PairSums pair_sums(const Engine& engine, const Eight& e, f8* unclamped) {
-  f8 head[8], tail[8];  // floats 0..7 and 4..11 of the sums
+INLINE PairSums pair_sums(const Engine& engine, const SeenRows& seen, const Eight& e, f8* unclamped) {
+  f8 head[8], tail[8];
   int32_t bits[8];
   for (int l = 0; l < 8; l++) {
-    const TileBox& box = engine.boxes.data()[e.rows[l]];
-    const float* pair = engine.pair_gradients.data() + size_t(box.first_pair) * kPairWidth;
-    f8 first = all(0.f), last = all(0.f);
-    for (uint32_t k = 0; k < box.pairs; k++, pair += kPairWidth) first += load(pair), last += load(pair + 4);
-    head[l] = first, tail[l] = last;
+    const int k = e.at + (l < e.count ? l : e.count - 1);
+    head[l] = seen.head[k], tail[l] = seen.tail[k];
     bits[l] = int32_t(engine.splats.data()[e.rows[l]].clamped_channels);
   }
   transpose(head), transpose(tail);
@@ -115,9 +137,11 @@ template <int Degree>
 INLINE void adam_harmonics(const Engine& engine, const Eight& e, const AdamStep& step, const Gradient& g, Loaded& in) {
   const Table& table = engine.table;
   const AdamConstants constants = constants_of(step);
-  constexpr int chunks = chunks_of(Degree), active = 3 * coefficients_of(Degree);
+  constexpr int chunks = chunks_of(Degree), coefficients = coefficients_of(Degree);
   f8 gradient[kHarmonicsWidth];
-  for (int k = 0; k < 8 * chunks; k++) gradient[k] = k < active ? g.basis[k / 3] * g.color[k % 3] : all(0.f);
+  for (int j = 0; j < coefficients; j++)
+    for (int c = 0; c < 3; c++) gradient[3 * j + c] = g.basis[j] * g.color[c];
+  for (int k = 3 * coefficients; k < 8 * chunks; k++) gradient[k] = all(0.f);
   for (int k = 0; k < chunks; k++) transpose(gradient + 8 * k);
   const float dc = step.rate_dc, rest = step.rate_rest;
   float first_decay[8], second_decay[8];
@@ -145,33 +169,35 @@ INLINE void store_geometry(const Table& table, const Eight& e, bool whole, f8* c
 }
 
 template <int Degree>
-INLINE void differentiate(const Engine& engine, const Eight& e, Loaded& in, PairSums& sums, Gradient& g) {
+INLINE void differentiate(const Engine& engine, const SeenRows& seen, const Eight& e, Loaded& in, PairSums& sums, Gradient& g) {
   f8 unclamped[3];
-  sums = pair_sums(engine, e, unclamped);
+  sums = pair_sums(engine, seen, e, unclamped);
   load_rows<Degree>(engine, e, in);
   g.color[0] = sums.red * unclamped[0], g.color[1] = sums.green * unclamped[1], g.color[2] = sums.blue * unclamped[2];
   projection_gradient<Degree>(engine, in.column, sums, in.harmonics, g);
 }
 
-template <class Body>
-void each_eight(Engine& engine, Body&& body) {
-  const int per_task = 8 * kGroup;
-  engine.pool.each((engine.visible_count + per_task - 1) / per_task, [&](int task, int) {
-    const int begin = task * per_task, end = begin + per_task < engine.visible_count ? begin + per_task : engine.visible_count;
-    for (int i = begin; i < end; i += 8) {
-      prefetch_ahead(engine, i + 16);
-      body(rows_at(engine, i));
+template <class Hidden, class Body>
+void each_eight(Engine& engine, Hidden&& hidden, Body&& body) {
+  engine.pool.each((engine.visible_count + kRowsPerTask - 1) / kRowsPerTask, [&](int task, int) {
+    const int begin = task * kRowsPerTask, end = begin + kRowsPerTask < engine.visible_count ? begin + kRowsPerTask : engine.visible_count;
+    SeenRows seen;
+    find_seen(engine, begin, end, seen, hidden);
+    for (int i = 0; i < seen.count; i += 8) {
+      prefetch_ahead(engine, seen, i + 16);
+      body(seen, rows_at(seen, i));
     }
   });
 }
 
 template <int Degree>
 void update_degree(Engine& engine, const AdamStep* step) {
-  each_eight(engine, [&](const Eight& e) {
+  auto hidden = [&](uint32_t row) { engine.table.geometry[size_t(row) * kGeometryWidth + kVisits] += 1.f; };
+  each_eight(engine, hidden, [&](const SeenRows& seen, const Eight& e) {
     Loaded in;
     PairSums sums;
     Gradient g;
-    differentiate<Degree>(engine, e, in, sums, g);
+    differentiate<Degree>(engine, seen, e, in, sums, g);
     add_statistics(engine, g, sums, in.column);
     if (step) {
       adam_harmonics<Degree>(engine, e, *step, g, in);
@@ -183,11 +209,11 @@ void update_degree(Engine& engine, const AdamStep* step) {
 
 template <int Degree>
 void gradients_degree(Engine& engine, const GradientArrays& out) {
-  each_eight(engine, [&](const Eight& e) {
+  each_eight(engine, [&](uint32_t row) { out.visible[row] = true; }, [&](const SeenRows& seen, const Eight& e) {
     Loaded in;
     PairSums sums;
     Gradient g;
-    differentiate<Degree>(engine, e, in, sums, g);
+    differentiate<Degree>(engine, seen, e, in, sums, g);
     const float half_x = 0.5f * engine.camera.width, half_y = 0.5f * engine.camera.height;
     for (int l = 0; l < e.count; l++) {
       const size_t row = e.rows[l];
