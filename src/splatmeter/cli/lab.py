@@ -181,12 +181,23 @@ def _judge_commands(commands: argparse._SubParsersAction) -> None:
         parser.add_argument("--json", action="store_true", help="for programs")
     log = _add(commands, "log", "lab_judge", "write the Markdown log; notes in an existing one survive")
     log.add_argument("file", type=Path, nargs="?", default=None, help="default: LOG.md in the lab's folder")
+    _report_command(commands)
     taken = _add(commands, "import", "lab_judge", "read a hand-kept log into phases")
     taken.add_argument("file", type=Path)
     audit = _add(
         commands, "audit", "lab_judge", "what a log's numbers contradict; without FILE: all measured phases"
     )
     audit.add_argument("file", type=Path, nargs="?", default=None)
+
+
+def _report_command(commands: argparse._SubParsersAction) -> None:
+    report = _add(commands, "report", "lab_report", "write everything as one HTML page with charts")
+    report.add_argument("file", type=Path, nargs="?", default=None, help="default: report.html in the lab")
+    report.add_argument("--views", type=int, default=3, help="how many views to show against photos")
+    report.add_argument("--render", action="store_true", help="render the models that runs kept first")
+    report.add_argument(
+        "--renders", action="append", default=[], metavar="PHASE=FOLDER", help="renders made elsewhere"
+    )
 
 
 def _monitor_commands(commands: argparse._SubParsersAction) -> None:

@@ -55,7 +55,7 @@ def _draw(found: tuple[PassTimes, ...], names: list[str], width: int) -> Markup:
 
 
 def _bar(times: PassTimes, names: list[str], x: Scale, place: tuple[float, float, bool]) -> Markup:
-    top, height, wide = place
+    top, _, wide = place
     y = top + 8 if wide else top + 22
     parts: list[Markup] = []
     begin = 0.0

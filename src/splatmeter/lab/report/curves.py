@@ -58,7 +58,10 @@ def _losses(curves: list[Curve], order: Mapping[str, int], width: int) -> Markup
 
 def psnr_over_time(curves: tuple[Curve, ...], order: Mapping[str, int]) -> Markup:
     shown = [curve for curve in curves if curve.evaluations]
-    caption = "PSNR on held-out views wherever a run was evaluated, at the time its training clock showed."
+    caption = (
+        "PSNR on held-out views wherever a run was evaluated, at the time its training clock showed; lines "
+        "belong to the run of the median speed."
+    )
     return figure(
         lambda width: _qualities(shown, order, width),
         caption,
@@ -75,10 +78,13 @@ def _qualities(curves: list[Curve], order: Mapping[str, int], width: int) -> Mar
     for curve in curves:
         place = order[curve.phase]
         line = [(x(clock), y(value)) for clock, _, value in curve.evaluations]
-        parts.append(path(line, f"curve thin {colour(place)} {dash(place)}"))
+        whole = bool(curve.points)
+        if whole:
+            parts.append(path(line, f"curve thin {colour(place)} {dash(place)}"))
         for clock, step, value in curve.evaluations:
+            style = "mark" if whole else "mark faint"
             words = f"{curve.phase}: {value:.3f} dB at step {step}, {curve.run}"
-            parts.append(to_run(curve.run, mark(x(clock), y(value), place, "mark", 4, words)))
+            parts.append(to_run(curve.run, mark(x(clock), y(value), place, style, 4, words)))
     return canvas(width, box.bottom + 42, f"PSNR over training time of {len(curves)} runs", *parts)
 
 

@@ -1,4 +1,4 @@
-"""The few shapes that all charts share: canvas, axes, marks, legends. Colours are classes, so themes apply."""
+"""The few shapes all charts share: canvas, axes, marks, legends. Colours are classes, so themes apply."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ def bottom_axis(scale: Scale, box: Box, title: str) -> Markup:
         parts.append(line(x, box.top, x, box.bottom, "grid"))
         parts.append(label(x, box.bottom + 16, scale.label(tick), "tick", "middle"))
     parts.append(line(box.left, box.bottom, box.right, box.bottom, "axis"))
-    parts.append(label((box.left + box.right) / 2, box.bottom + 34, title, "unit", "middle"))
+    if title:
+        parts.append(label((box.left + box.right) / 2, box.bottom + 34, title, "unit", "middle"))
     return join(parts)
 
 

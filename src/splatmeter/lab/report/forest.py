@@ -25,7 +25,7 @@ from splatmeter.lab.report.wording import SYMBOLS, chip, figure_text, ratio_text
 
 
 def forest(rows: tuple[RatioRow, ...]) -> Markup:
-    entries = [("floor", "noise floor of an A/A control"), ("tolerated", "tolerated difference")]
+    entries = [("floor", "noise floor of an A/A control"), ("edge", "tolerated difference")]
     if all(row.floor is None for row in rows):
         entries = entries[1:]
     caption = (
@@ -45,10 +45,13 @@ def _draw(rows: tuple[RatioRow, ...], width: int) -> Markup:
     )
     scale = ratios(_values(rows), box.left, box.right, 6 if wide else 4)
     content = [_row(row, box, scale, (box.top + height * place, height)) for place, row in enumerate(rows)]
-    one = line(scale(1.0), box.top, scale(1.0), box.bottom, "one")
-    axis = bottom_axis(scale, box, "← slower      speed ratio      faster →")
+    axis = bottom_axis(scale, box, "ratio of speeds")
+    sides = [
+        label(box.left, box.bottom + 34, "← slower", "unit"),
+        label(box.right, box.bottom + 34, "faster →", "unit", "end"),
+    ]
     words = f"Forest plot of {len(rows)} speed ratios with 95 % intervals"
-    return canvas(width, box.bottom + 42, words, axis, one, *content)
+    return canvas(width, box.bottom + 42, words, axis, *sides, *content)
 
 
 def _values(rows: tuple[RatioRow, ...]) -> list[float]:
@@ -65,10 +68,12 @@ def _row(row: RatioRow, box: Box, scale: Scale, place: tuple[float, float]) -> M
     half = 13.0 if wide else 9.0
     tone = SYMBOLS[row.verdict.kind][1]
     parts: list[Markup] = []
-    parts.append(rectangle(_around(scale, row.tolerated, y, half), "tolerated"))
     if row.floor is not None and math.isfinite(row.floor):
         words = f"noise floor ±{100 * row.floor:.2f} %"
         parts.append(rectangle(_around(scale, row.floor, y, half), "floor", words))
+    words = f"tolerated difference ±{100 * row.tolerated:.3g} %"
+    parts.append(rectangle(_around(scale, row.tolerated, y, half), "edge", words))
+    parts.append(line(scale(1.0), top if wide else y - 16, scale(1.0), top + height, "one"))
     parts += [_dot(row, block.ratio, block.block, block.runs, (scale, y)) for block in row.blocks]
     parts.append(_interval(row, scale, y, tone))
     parts.append(_wide_words(row, box, y, tone) if wide else _narrow_words(row, box, top, tone))
@@ -92,7 +97,8 @@ def _interval(row: RatioRow, scale: Scale, y: float, tone: str) -> Markup:
     """An interval that is not known yet reaches to both borders, without ends."""
     low, high, x = scale(row.low), scale(row.high), scale(row.ratio)
     known = math.isfinite(row.high)
-    words = f"{row.candidate} against {row.reference}: {ratio_text(row.ratio, row.low, row.high)}, session {row.session}"
+    figures = ratio_text(row.ratio, row.low, row.high)
+    words = f"{row.candidate} {_against(row)}: {figures}, session {row.session}"
     ends = [line(place, y - 5, place, y + 5, f"interval {tone}") for place in (low, high)] if known else []
     diamond = path([(x, y - 6), (x + 6, y), (x, y + 6), (x - 6, y), (x, y - 6)], f"estimate {tone}", words)
     return join([line(low, y, high, y, f"interval {tone}" + ("" if known else " d1")), *ends, diamond])

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
-"""Control characters, turns of the writing direction and halves of characters: they hide what stands there."""
+"""Control characters, turns of the writing direction, halves of characters: they hide what stands there."""
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
 _EMPTY = {"meta", "input", "img", "br", "link"}
 _RAW = {"script", "style"}
@@ -35,7 +35,7 @@ def join(parts: Iterable[object], between: object = "") -> Markup:
 
 
 def tag(name: str, /, *children: object, **attributes: Attribute) -> Markup:
-    """`class_` and `aria_label` become class and aria-label; None and False are left out, True stands bare."""
+    """`class_` and `aria_label` become class and aria-label; None and False are left out, True is bare."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is not the name of an element")
     if name in _RAW and not all(isinstance(child, Markup) for child in children):

@@ -14,7 +14,6 @@ from splatmeter.lab.report.drawing import (
     figure,
     label,
     left_axis,
-    line,
     path,
     rectangle,
     shortened,
@@ -22,13 +21,13 @@ from splatmeter.lab.report.drawing import (
     to_run,
 )
 from splatmeter.lab.report.markup import Markup, join
-from splatmeter.lab.report.scale import exact, linear
+from splatmeter.lab.report.scale import Scale, exact, linear
 from splatmeter.lab.report.wording import size_text, table
 from splatmeter.units import duration_text
 
 STAGES = ("loading", "training", "evaluation", "saving")
 _PANEL = 150.0
-_GAP = 84.0
+_GAP = 66.0
 
 
 def memory_over_time(traces: tuple[MemoryTrace, ...], order: Mapping[str, int]) -> Markup:
@@ -49,16 +48,18 @@ def _draw(traces: tuple[MemoryTrace, ...], order: Mapping[str, int], width: int)
     parts: list[Markup] = []
     for place, trace in enumerate(traces):
         top = 42 + place * (_PANEL + _GAP)
+        is_last = place == len(traces) - 1
         box = Box(56, top, width - 12, top + _PANEL)
-        parts.append(_panel(trace, box, order[trace.phase], (unit, name, max(highest), last)))
-    height = 42 + len(traces) * (_PANEL + _GAP) - 40
+        parts.append(_panel(trace, box, order[trace.phase], (unit, name, max(highest), last, is_last)))
+    height = 42 + len(traces) * (_PANEL + _GAP) - _GAP + 42
     return canvas(width, height, f"Memory over time of {len(traces)} phases", *parts)
 
 
-def _panel(trace: MemoryTrace, box: Box, order: int, bounds: tuple[int, str, float, float]) -> Markup:
-    unit, name, highest, last = bounds
+def _panel(trace: MemoryTrace, box: Box, order: int, bounds: tuple[int, str, float, float, bool]) -> Markup:
+    unit, name, highest, last, is_last = bounds
     x = exact(0.0, last, box.left, box.right - 4, 7 if box.right > 500 else 4)
-    y = linear([0.0, highest / unit], box.bottom, box.top, 3, zero=True)
+    y = linear([0.0, highest / unit], box.bottom, box.top, 4, zero=True)
+    in_bytes = Scale(y.low * unit, y.high * unit, y.start, y.end)
     shades = [
         rectangle(
             Box(x(stage.begin), box.top, x(stage.end), box.bottom),
@@ -67,19 +68,17 @@ def _panel(trace: MemoryTrace, box: Box, order: int, bounds: tuple[int, str, flo
         )
         for stage in trace.stages
     ]
-    peaks = [
-        _peak(stage, size, trace.stages, (x(0), lambda v: y(v / unit), x)) for stage, size in trace.peaks
-    ]
+    peaks = [_peak(stage, size, trace.stages, (x, in_bytes)) for stage, size in trace.peaks]
     points = thinned(tuple((seconds, float(size)) for seconds, size in trace.points))
     curve = path(
-        [(x(a), y(b / unit)) for a, b in points], f"curve {colour(order)}", f"{trace.phase}: {trace.run}"
+        [(x(a), in_bytes(b)) for a, b in points], f"curve {colour(order)}", f"{trace.phase}: {trace.run}"
     )
     title = shortened(trace.phase, box.right - box.left)
     return join(
         [
             *shades,
             left_axis(y, box, name),
-            bottom_axis(x, box, "time since the start of the process (s)"),
+            bottom_axis(x, box, "time since the start of the process (s)" if is_last else ""),
             *peaks,
             to_run(trace.run, curve) if points else "",
             label(box.left, box.top - 26, title, "name"),
@@ -87,14 +86,15 @@ def _panel(trace: MemoryTrace, box: Box, order: int, bounds: tuple[int, str, flo
     )
 
 
-def _peak(stage: str, size: int, stages: tuple[Stage, ...], places: tuple) -> Markup:
-    """Over the stage it belongs to, or over the whole width where that is not known."""
-    _, y, x = places
-    own = [item for item in stages if item.name == stage]
-    begin = min((item.begin for item in own), default=x.low)
-    end = max((item.end for item in own), default=x.high)
+def _peak(stage: str, size: int, stages: tuple[Stage, ...], scales: tuple[Scale, Scale]) -> Markup:
+    """Over each stretch of the stage it belongs to, or over the whole width where they are not known."""
+    x, y = scales
+    own = [item for item in stages if item.name == stage] or [Stage(stage, x.low, x.high)]
     words = f"peak of {stage}: {size_text(size)}"
-    return join([path([(x(begin), y(size)), (max(x(end), x(begin) + 3), y(size))], "peak", words)])
+    return join(
+        path([(x(item.begin), y(size)), (max(x(item.end), x(item.begin) + 3), y(size))], "peak", words)
+        for item in own
+    )
 
 
 def _table(traces: tuple[MemoryTrace, ...]) -> Markup:

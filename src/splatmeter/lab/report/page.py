@@ -63,7 +63,7 @@ def _length(anchor: str) -> str | None:
 
 
 def _head(document: ReportDocument) -> Markup:
-    """The policy lets nothing in: only this style and this script, known by their hashes, and pictures inside."""
+    """The policy lets nothing in but this style and script, known by their hashes, and pictures inside."""
     policy = (
         f"default-src 'none'; img-src data:; style-src '{_hash(style())}'; script-src '{_hash(script())}'; "
         "base-uri 'none'; form-action 'none'"

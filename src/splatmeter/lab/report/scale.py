@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def decades(values: Iterable[float], start: float, end: float) -> Scale:
 
 def tick_text(tick: float, ticks: tuple[float, ...]) -> str:
     """As many decimals as the ticks need to differ, the same for all; large numbers with thin groups."""
-    steps = [abs(b - a) for a, b in zip(ticks, ticks[1:], strict=False) if b != a]
+    steps = [abs(b - a) for a, b in pairwise(ticks) if b != a]
     step = min(steps, default=abs(tick) or 1.0)
     decimals = min(6, max(0, -math.floor(math.log10(step) + 1e-9)))
     return f"{tick:,.{decimals}f}".replace(",", "\u202f")

@@ -59,9 +59,9 @@ def clouds(document: ReportDocument) -> list[Cloud]:
 def scatter(found: list[Cloud], baseline: QualityBaseline | None) -> Markup:
     metric = found[0].metric
     caption = (
-        f"Mean {metric_name(metric)} over the judged views against speed; large marks are means, small ones single "
-        "runs and lead to them. Speeds of different sessions drift with the machine: the ratios above judge, not "
-        "this picture."
+        f"Mean {metric_name(metric)} over the judged views against speed; large marks are means, small ones "
+        "single runs and lead to them. Speeds of different sessions drift with the machine: the ratios above "
+        "judge, not this picture."
     )
     if baseline is not None:
         caption += f" The band is the baseline's {metric_name(metric)} ± {100 * baseline.tolerance:.3g} %."
@@ -96,7 +96,8 @@ def _draw(found: list[Cloud], tolerance: float | None, width: int) -> Markup:
             )
             parts.append(to_run(row.run, small))
     for cloud in found:
-        words = f"mean of {len(cloud.runs)} runs: {_words(cloud.phase, cloud.speed, metric, {metric: cloud.quality})}"
+        means = _words(cloud.phase, cloud.speed, metric, {metric: cloud.quality})
+        words = f"mean of {len(cloud.runs)} runs: {means}"
         parts.append(mark(x(cloud.speed), y(cloud.quality), cloud.order, "mark", 6.5, words))
     return canvas(
         width, box.bottom + 42, f"{metric_name(metric)} against speed of {len(found)} phases", *parts

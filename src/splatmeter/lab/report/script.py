@@ -31,7 +31,16 @@ _SCRIPT = """
     stored(next);
     name();
   });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", name);
   name();
+
+  function unfold() {
+    var target = location.hash && document.getElementById(location.hash.slice(1));
+    var fold = target && target.closest("details");
+    if (fold && !fold.open) { fold.open = true; target.scrollIntoView(); }
+  }
+  addEventListener("hashchange", unfold);
+  unfold();
 
   var box = document.getElementById("pictures");
   if (!box) { return; }

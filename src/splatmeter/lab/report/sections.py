@@ -28,9 +28,17 @@ def summary(document: ReportDocument) -> Markup:
     metrics = [
         n for n in ("psnr", "ssim", "lpips", "l1") if any(n in _last(p).metrics for p in document.phases)
     ]
-    head = ("Phase", "Against its parent", "Verdict", "it/s", *map(metric_name, metrics), "Gaussians", "Peak")
+    head = (
+        "Phase",
+        "Verdict",
+        "Against its parent",
+        "it/s",
+        *map(metric_name, metrics),
+        "Gaussians",
+        "Peak memory",
+    )
     rows = [_phase_row(document, phase, metrics) for phase in document.phases]
-    return join([_cards(document), tag("section", table(head, rows, "All phases"), id="phases")])
+    return join([_cards(document), tag("section", tag("h2", "Phases"), table(head, rows), id="phases")])
 
 
 def _cards(document: ReportDocument) -> Markup:
@@ -62,8 +70,8 @@ def _phase_row(document: ReportDocument, phase: LogPhase, metrics: list[str]) ->
     found = _last(phase).metrics
     return (
         tag("a", phase.name, href=f"#{phase_anchor(phase.name)}"),
-        _traced(ratio, [run for block in own.blocks for run in block.runs] if own else ()),
         chip(phase.verdict.kind if phase.verdict else None, phase.state),
+        _traced(ratio, [run for block in own.blocks for run in block.runs] if own else ()),
         _traced(rate_text(phase.speed.steps_per_second if phase.speed else None), _names(runs)),
         *(_traced(metric_text(name, found.get(name)), _names(runs)) for name in metrics),
         _traced(figure_text(phase.gaussians, 0), _names(runs)),
@@ -87,11 +95,11 @@ def _traced(words: str, runs: Iterable[str]) -> object:
         return words
     named = ", ".join(runs[:40]) + (f" and {len(runs) - 40} more" if len(runs) > 40 else "")
     title = f"from {len(runs)} run{'s' if len(runs) != 1 else ''}: {named}"
-    return tag("a", words, href=f"#{run_anchor(runs[0])}", title=title)
+    return tag("a", words, href=f"#{run_anchor(runs[0])}", title=title, class_="traced")
 
 
 def lineage(document: ReportDocument) -> Markup:
-    """A tree from the baseline down. A phase whose parent is gone, or that is its own ancestor, stands at the top."""
+    """A tree from the baseline down; a phase whose parent is gone, or its own ancestor, is not lost."""
     names = {phase.name for phase in document.phases}
     children: dict[str, list[LogPhase]] = {}
     for phase in document.phases:
@@ -172,28 +180,30 @@ def facts(entries: Mapping[str, str]) -> Markup:
 
 
 def evidence(document: ReportDocument) -> Markup:
-    """Every run, also those that failed or do not count; the name leads to its folder."""
+    """Every run, also those that failed or do not count, by session; the name leads to its folder."""
     metrics = [n for n in ("psnr", "ssim", "lpips", "l1") if any(n in row.metrics for row in document.runs)]
-    columns = (
-        "Run",
-        "Phase",
-        "Seed",
-        "State",
-        "it/s",
-        "Loss",
-        *map(metric_name, metrics),
-        "Gaussians",
-        "Peaks",
+    sessions: dict[str, list[RunRow]] = {}
+    for row in document.runs:
+        sessions.setdefault(row.session, []).append(row)
+    return join(_session(name, rows, metrics) for name, rows in sessions.items())
+
+
+def _session(name: str, rows: list[RunRow], metrics: list[str]) -> Markup:
+    columns = ("Run", "Phase", "Seed", "State", "it/s", "Loss", *map(metric_name, metrics), "Gaussians")
+    head = tag(
+        "tr", *(tag("th", column, scope="col") for column in (*columns, "Peaks: training, evaluation"))
     )
-    head = tag("tr", *(tag("th", name, scope="col") for name in columns))
-    rows = [_run(row, metrics) for row in document.runs]
-    inside = tag("table", tag("thead", head), tag("tbody", *rows))
-    return tag("div", inside, class_="scroll", tabindex="0", role="group", aria_label="All runs")
+    inside = tag("table", tag("thead", head), tag("tbody", *(_run(row, metrics) for row in rows)))
+    phases = ", ".join(dict.fromkeys(row.phase for row in rows))
+    words = f" · {len(rows)} run{'s' if len(rows) != 1 else ''} of {phases}"
+    label = f"Runs of session {name}"
+    scroll = tag("div", inside, class_="scroll runs", tabindex="0", role="group", aria_label=label)
+    return tag("details", tag("summary", tag("code", name), words), scroll)
 
 
 def _run(row: RunRow, metrics: list[str]) -> Markup:
-    name = tag("code", row.run)
-    peaks = f"{size_text(row.training_peak_bytes)} / {size_text(row.evaluation_peak_bytes)}"
+    name = tag("code", row.run.removeprefix(f"{row.session}/blocks/"))
+    peaks = f"{size_text(row.training_peak_bytes)}, {size_text(row.evaluation_peak_bytes)}"
     cells = (
         row.phase,
         UNKNOWN if row.seed is None else row.seed,
@@ -204,5 +214,9 @@ def _run(row: RunRow, metrics: list[str]) -> Markup:
         figure_text(row.gaussians, 0),
         peaks,
     )
-    first = tag("th", tag("a", name, href=row.folder, title=row.started) if row.folder else name, scope="row")
+    first = tag(
+        "th",
+        tag("a", name, href=row.folder, title=f"{row.run}, {row.started}") if row.folder else name,
+        scope="row",
+    )
     return tag("tr", first, *(tag("td", cell) for cell in cells), id=run_anchor(row.run))

@@ -29,6 +29,8 @@ h2{font-size:1.2rem;line-height:1.3;margin:0 0 .75rem}
 h3{font-size:1rem;margin:1.4rem 0 .5rem}
 p{margin:.4rem 0;max-width:46rem}
 a{color:var(--link)}
+a.traced{color:inherit;text-decoration:underline dotted var(--muted);text-underline-offset:3px}
+a.traced:hover{color:var(--link)}
 .muted,figcaption,footer,caption{color:var(--muted);font-size:.875rem}
 figcaption{max-width:46rem;margin-top:.4rem}
 section{background:var(--paper);border:1px solid var(--line);border-radius:10px;padding:1.25rem;margin:1rem 0;
@@ -59,6 +61,7 @@ color:var(--open)}
 .scroll{overflow-x:auto;max-width:100%}
 table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums;min-width:100%}
 caption{text-align:left;padding:.3rem 0}
+.runs td,.runs th,.runs code,#phases td,#phases th{white-space:nowrap}
 th,td{text-align:left;padding:.4rem .75rem .4rem 0;border-bottom:1px solid var(--faint);vertical-align:top}
 thead th{color:var(--muted);font-weight:600;border-color:var(--line);white-space:nowrap}
 tbody th{font-weight:600}
@@ -94,6 +97,7 @@ font-variant-numeric:tabular-nums}
 .one{stroke:var(--muted);stroke-dasharray:4 3}
 .floor{fill:var(--band)}
 .tolerated{fill:var(--edge)}
+.edge{fill:none;stroke:var(--muted);stroke-dasharray:2 3}
 .block{fill:var(--muted);opacity:.65}
 .interval{stroke:currentColor;stroke-width:2}
 .estimate{fill:currentColor}

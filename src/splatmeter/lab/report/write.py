@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from splatmeter.errors import OutputError
 from splatmeter.lab.atomic import write_text
@@ -33,18 +36,34 @@ def write_report(lab: Lab, path: Path, sources: Sequence[Source] = (), views: in
     return path.stat().st_size
 
 
+@dataclass(frozen=True, slots=True)
+class KeptModel:
+    """A model that a run left behind, and where its renders go: beside the evidence, never inside it."""
+
+    phase: str
+    run: str
+    path: Path
+    target: Path
+
+
+def kept_models(lab: Lab) -> list[KeptModel]:
+    """Of each phase the newest counted run whose model is still there."""
+    found: list[KeptModel] = []
+    for name in lab.phases.names():
+        for run, result in _counted(lab, name):
+            path = Path((result.get("model") or {}).get("path") or "")
+            if path.is_file():
+                found.append(KeptModel(name, run, path, _rendered(lab, run)))
+                break
+    return found
+
+
 def kept_renders(lab: Lab) -> list[Source]:
-    """Of each phase the newest counted run whose output was kept with renders in it, or what
-    `lab report --render` made of it.
-    """
+    """Of each phase the newest counted run with renders: its own, or those `lab report --render` made."""
     found: list[Source] = []
     for name in lab.phases.names():
-        rows = Index(lab).rows(
-            "SELECT run FROM runs WHERE phase = ? AND counted = 1 ORDER BY session DESC, block, place",
-            (name,),
-        )
-        for run in (row["run"] for row in rows):
-            source = pictures.find(name, rendered_folder(lab, run), run)
+        for run, _ in _counted(lab, name):
+            source = pictures.find(name, _rendered(lab, run), run)
             source = source or pictures.find(name, lab.sessions / run / "output", run)
             if source:
                 found.append(source)
@@ -52,6 +71,13 @@ def kept_renders(lab: Lab) -> list[Source]:
     return found
 
 
-def rendered_folder(lab: Lab, run: str) -> Path:
-    """Beside the evidence, never inside it."""
+def _counted(lab: Lab, phase: str) -> list[tuple[str, dict[str, Any]]]:
+    rows = Index(lab).rows(
+        "SELECT run, result FROM runs WHERE phase = ? AND counted = 1 ORDER BY session DESC, block, place",
+        (phase,),
+    )
+    return [(row["run"], json.loads(row["result"])) for row in rows]
+
+
+def _rendered(lab: Lab, run: str) -> Path:
     return lab.root / "renders" / run.replace("/", "_")
