@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +15,8 @@ from urllib.parse import quote
 from splatmeter.errors import MissingFile
 from splatmeter.lab.atomic import read_json
 from splatmeter.lab.compare.ratio import log_ratios, slice_log_ratios
-from splatmeter.lab.compare.samples import Arm, Finding
+from splatmeter.lab.compare.samples import Arm, Finding, Severity
+from splatmeter.lab.log import audit_log, parse_log
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.report.document import BlockRatio, Picture, RatioRow, ReportDocument, RunRow
@@ -61,7 +62,7 @@ def report(lab: Lab, folder: Path, pictures: Sequence[Picture] = ()) -> ReportDo
         memory=tuple(trace for runs in shown.values() for trace in memory_traces(lab.sessions, _pairs(runs))),
         passes=tuple(times for name, runs in shown.items() for times in pass_times(name, _pairs(runs))),
         pictures=tuple(pictures),
-        findings=findings + _failures(stored),
+        findings=findings + _failures(stored) + _hand_kept(lab),
         notes=told.measurement_notes,
         noise=noises[-1].sentence if noises else "",
     )
@@ -212,8 +213,6 @@ def _blocks(lab: Lab, found: Judged, reference: str, candidate: str) -> tuple[Bl
 
 def _failures(stored: list[Stored]) -> tuple[Finding, ...]:
     """Failed attempts stay visible."""
-    from splatmeter.lab.compare.samples import Severity
-
     return tuple(
         Finding(
             "failed run",
@@ -224,6 +223,21 @@ def _failures(stored: list[Stored]) -> tuple[Finding, ...]:
         for item in stored
         if item.result.get("status") == "failed"
     )
+
+
+def _hand_kept(lab: Lab) -> tuple[Finding, ...]:
+    """What the numbers of an imported log contradict, if it still lies where it was."""
+    records = [read_json(path) for path in sorted((lab.root / "imported").glob("*.json"))]
+    sources = dict.fromkeys(str(record.get("source", "")) for record in records if isinstance(record, dict))
+    found: list[Finding] = []
+    for source in filter(None, sources):
+        try:
+            text = Path(source).read_text("utf-8", "replace")
+        except OSError:
+            continue
+        name = Path(source).name
+        found += [replace(item, where=f"{name}, {item.where}") for item in audit_log(parse_log(text))]
+    return tuple(found)
 
 
 def _machine(lab: Lab, stored: list[Stored]) -> dict[str, str]:

@@ -120,7 +120,7 @@ def _parts(document: ReportDocument) -> list[Part]:
         parts.append(("passes", "Time per pass", time_per_pass(document.passes)))
     if document.memory:
         parts.append(("memory", "Memory over time", memory_over_time(document.memory, order)))
-    parts.append(("audit", "Audit", sections.audit(document.findings)))
+    parts.append(("audit", "Audit", sections.audit(document.findings, len(document.ratios))))
     parts.append(("method", "How it was measured", _method(document)))
     if document.runs:
         parts.append(("evidence", "Evidence: every run", sections.evidence(document)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -35,7 +36,8 @@ class Cloud:
 
     @property
     def speed(self) -> float:
-        return sum(row.steps_per_second or 0.0 for row in self.runs) / len(self.runs)
+        """The geometric mean, as in the table of phases."""
+        return math.exp(sum(math.log(row.steps_per_second or 1.0) for row in self.runs) / len(self.runs))
 
     @property
     def quality(self) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from splatmeter.lab.compare.samples import Finding, Severity, VerdictKind
 from splatmeter.lab.log.document import LogPhase, MetricsFigure
 from splatmeter.lab.report.document import RatioRow, ReportDocument, RunRow, phase_anchor, run_anchor
-from splatmeter.lab.report.markup import Markup, join, tag
+from splatmeter.lab.report.markup import Markup, join, tag, text
 from splatmeter.lab.report.wording import (
     UNKNOWN,
     chip,
@@ -136,8 +136,16 @@ def _phase(phase: LogPhase, document: ReportDocument) -> Markup:
     )
     sentence = tag("p", phase.verdict.sentence) if phase.verdict else ""
     told = tag("p", phase.remark, class_="muted") if phase.remark else ""
-    notes = tag("pre", phase.notes) if phase.notes else ""
+    notes = tag("pre", _emphasised(phase.notes)) if phase.notes else ""
     return join([head, sentence, told, notes, _more(phase, own)])
+
+
+def _emphasised(words: str) -> Markup:
+    """Of Markdown only **this**; the rest stands as it was written."""
+    parts = words.split("**")
+    if len(parts) % 2 == 0:
+        return text(words)
+    return join(tag("strong", part) if place % 2 else part for place, part in enumerate(parts))
 
 
 def _more(phase: LogPhase, own: list[RatioRow]) -> Markup:
@@ -158,9 +166,11 @@ def _more(phase: LogPhase, own: list[RatioRow]) -> Markup:
     return tag("details", tag("summary", "What it changes, and why the verdict"), items)
 
 
-def audit(findings: tuple[Finding, ...]) -> Markup:
+def audit(findings: tuple[Finding, ...], compared: int) -> Markup:
+    if not findings and not compared:
+        return tag("p", "Nothing has been compared yet, so there was nothing to audit.")
     if not findings:
-        return tag("p", "Nothing to object to.")
+        return tag("p", f"Nothing to object to in {compared} comparison{'s' if compared != 1 else ''}.")
     ordered = sorted(findings, key=lambda finding: list(_TONES).index(finding.severity))
     items = [
         tag(

@@ -69,7 +69,7 @@ def _frame(picture: Picture, phases: list[str], first: bool) -> Markup:
         tag("div", class_="handle"),
         tag("span", PHOTO, class_="side l"),
         tag("span", phases[-1], class_="side r"),
-        class_="compare",
+        class_="compare tall" if picture.size[1] > picture.size[0] else "compare",
         hidden=not first,
     )
 

@@ -62,6 +62,7 @@ color:var(--open)}
 table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums;min-width:100%}
 caption{text-align:left;padding:.3rem 0}
 .runs td,.runs th,.runs code,#phases td,#phases th{white-space:nowrap}
+#phases tbody th{white-space:normal;overflow-wrap:anywhere;min-width:7.5rem}
 th,td{text-align:left;padding:.4rem .75rem .4rem 0;border-bottom:1px solid var(--faint);vertical-align:top}
 thead th{color:var(--muted);font-weight:600;border-color:var(--line);white-space:nowrap}
 tbody th{font-weight:600}
@@ -124,8 +125,9 @@ _PICTURES = """
 .controls{display:flex;flex-wrap:wrap;gap:.6rem 1rem;margin-bottom:.75rem;font-size:.875rem}
 .controls label{display:flex;align-items:center;gap:.4rem;min-width:0}
 .compare{position:relative;overflow:hidden;border-radius:7px;background:#000;--cut:50%;touch-action:pan-y;
-isolation:isolate;width:fit-content;max-width:100%;margin:0 auto}
-.compare img{display:none;max-width:100%;height:auto}
+isolation:isolate;width:100%;margin:0 auto}
+.compare.tall{max-width:34rem}
+.compare img{display:none;width:100%;height:auto}
 .compare img.left{display:block}
 .compare img.right{display:block;position:absolute;inset:0;width:100%;height:100%;
 clip-path:inset(0 0 0 var(--cut))}
