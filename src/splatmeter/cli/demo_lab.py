@@ -1,0 +1,125 @@
+"""The lab's part of the demo: phases, one session of blocks, a table, and the verdicts in words."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from splatmeter.cli import lab as lab_commands
+from splatmeter.cli.lab_text import table
+from splatmeter.lab.atomic import write_text
+from splatmeter.lab.plan import protocol as protocols
+from splatmeter.lab.plan.phases import BASELINE
+from splatmeter.lab.plan.protocol import Protocol
+from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.session.verdicts import Judged, judged
+
+if TYPE_CHECKING:
+    from splatmeter.cli.demo import Scale
+
+BLOCKS = 4
+WARM_UP = 50
+PARALLEL = "all-cores"
+"""Changes no bit of the model, so that its verdict rests on speed alone."""
+BUDGET = "no-growth"
+"""Faster still, and worse: a speed-up that a lab must not let pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    out: Path
+    scene: Path
+    scale: Scale
+
+    @property
+    def lab(self) -> Lab:
+        return Lab(self.out / "lab")
+
+
+def measure(demo: Demo) -> None:
+    """As a person would do it with the lab's own commands."""
+    plan(demo)
+    explain(demo)
+    command(demo, "run", BUDGET if demo.scale.budget else PARALLEL)
+    found = [judged(demo.lab, BASELINE, PARALLEL)]
+    if demo.scale.budget:
+        found.append(judged(demo.lab, PARALLEL, BUDGET))
+    print(f"\n{comparison(found)}")
+    for item in found:
+        print(f"\n{in_words(item)}")
+    command(demo, "log", str(demo.out / "LOG.md"))
+    report(demo)
+
+
+def plan(demo: Demo) -> None:
+    """The protocol is everything the arms share; a phase says what it changes."""
+    from splatmeter.backends.native import usable_threads
+
+    scale = demo.scale
+    protocol = Protocol(
+        scene=str(demo.scene.absolute()),
+        title="the built-in garden",
+        resolution=1,
+        start_iteration=scale.start,
+        checkpoint=str((demo.out / "model" / f"chkpnt{scale.start}.safetensors").absolute()),
+        iterations=scale.measured,
+        evaluate_at=0,
+        warm_up=WARM_UP,
+        blocks=BLOCKS,
+    )
+    demo.lab.root.mkdir(parents=True)
+    write_text(demo.lab.protocol_file, protocols.to_text(protocols.check(protocol)))
+    add(demo, BASELINE, "", "one thread", ["--threads", "1"])
+    add(demo, PARALLEL, BASELINE, "all cores this process may use", ["--threads", str(usable_threads())])
+    if scale.budget:
+        no_growth = ["--densification", "none"]
+        add(demo, BUDGET, PARALLEL, "no new Gaussians", no_growth, ["--change", "gaussians"])
+
+
+def add(
+    demo: Demo, name: str, parent: str, note: str, options: Sequence[str], more: Sequence[str] = ()
+) -> None:
+    command(demo, "phase", "add", name, "--parent", parent, "--note", note, *more, "--", *options)
+
+
+def command(demo: Demo, *words: str) -> None:
+    """A lab command whose progress is shown and whose result is told further below."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        lab_commands.run(["--lab", str(demo.lab.root), *words])
+
+
+def explain(demo: Demo) -> None:
+    scale = demo.scale
+    for phase in demo.lab.phases.all():
+        print(f"  {phase.name:<10} {phase.note} ({' '.join(phase.options)})")
+    print(
+        f"{BLOCKS} blocks; in each, every phase trains steps {scale.start} to {scale.start + scale.measured} "
+        f"from one checkpoint, and the first {WARM_UP} are not timed.",
+        flush=True,
+    )
+
+
+# ---- telling ----------------------------------------------------------------------------------------------
+def comparison(found: Sequence[Judged]) -> str:
+    rows = []
+    for item in found:
+        speed = item.comparison.speed.main
+        interval = f"[{speed.interval_95.low:.2f}, {speed.interval_95.high:.2f}]"
+        arms = [item.comparison.candidate, item.comparison.reference]
+        rows.append([*arms, f"{speed.ratio:.2f}", interval, speed.blocks, item.verdict.kind.value])
+    return table(["phase", "against", "speed", "95 % interval", "blocks", "verdict"], rows)
+
+
+def in_words(item: Judged) -> str:
+    reasons = [reason for reason in item.verdict.reasons if reason not in item.verdict.sentence]
+    return "\n".join([item.verdict.sentence, *(f"  - {reason}" for reason in reasons)])
+
+
+def report(demo: Demo) -> None:
+    from splatmeter.lab.report.write import write_report
+
+    write_report(demo.lab, demo.out / "report.html")
