@@ -77,6 +77,17 @@ def test_plain_lines_are_rare_and_say_what_matters() -> None:
     assert lines[2] == "step 30/100  loss 0.20000  10.0 it/s  1300 Gaussians  1.0 MiB, 7.0 s left"
 
 
+def test_a_failure_is_left_to_whoever_started_the_run() -> None:
+    """It is raised as well: the command line would say it a second time."""
+    assert sentence(Failed(101, "the loss is nan")) == ""
+
+
+def test_an_unknown_speed_is_not_shown_as_zero() -> None:
+    stream = io.StringIO()
+    PlainProgress(stream)(STORY[2])
+    assert "it/s" not in stream.getvalue() and "1200 Gaussians" in stream.getvalue()
+
+
 def test_the_worst_view_is_shown_beside_the_mean() -> None:
     assert sentence(STORY[5]).endswith("psnr 21.50 dB  ssim 0.7000  (worst view d.png: 14.60 dB)")
 

@@ -12,7 +12,6 @@ from splatmeter.events import (
     Densified,
     Evaluated,
     Event,
-    Failed,
     Finished,
     Progress,
     Saved,
@@ -44,7 +43,8 @@ class Speed:
 
 
 def sentence(event: Event) -> str:
-    """What happened, in one line; empty for what is not worth one."""
+    """What happened, in one line; empty for what is not worth one. A failure is raised as well, and whoever
+    started the run says it: telling it here too would say everything twice."""
     if isinstance(event, Started):
         views = f"{len(event.train_images)} training and {len(event.test_images)} test views"
         where = f" from step {event.step}" if event.step else ""
@@ -56,8 +56,6 @@ def sentence(event: Event) -> str:
         return f"[step {event.step}] saved {event.content}: {event.path}"
     if isinstance(event, Warned):
         return f"Warning: {event.message} {event.remedy}".rstrip()
-    if isinstance(event, Failed):
-        return f"Failed: {event.message}"
     if isinstance(event, Finished):
         peak = max(event.peak_memory_bytes.values(), default=0)
         ending = "Finished" if event.reason == "completed" else "Interrupted"
@@ -108,9 +106,10 @@ class PlainProgress:
 
     def _line(self, event: Progress) -> str:
         speed = self._speed.value
+        pace = f"{speed:.1f} it/s  " if speed else ""  # unknown at the first report
         rest = f", {duration_text((self._iterations - event.step) / speed)} left" if speed else ""
         return (
-            f"step {event.step}/{self._iterations}  loss {event.loss:.5f}  {speed:.1f} it/s  "
+            f"step {event.step}/{self._iterations}  loss {event.loss:.5f}  {pace}"
             f"{count_text(event.gaussians)} Gaussians  {bytes_text(event.memory_bytes)}{rest}"
         )
 
