@@ -127,6 +127,26 @@ def test_a_signal_saves_a_checkpoint_and_says_how_to_go_on(
     assert (tmp_path / "o" / "point_cloud" / f"iteration_{last.step + 3}" / "fused.ply").exists()
 
 
+@pytest.mark.parametrize("threads", ["0", "-2", "100000"])
+def test_impossible_numbers_of_threads_are_refused(
+    threads: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["train", "-s", str(tmp_path), "-m", str(tmp_path / "out"), "--threads", threads]) == 64
+    assert f"--threads is {threads}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("problem", [MemoryError(), KeyboardInterrupt()])
+def test_memory_and_patience_may_end_while_a_command_is_still_loading(
+    problem: BaseException, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: str) -> None:
+        raise problem
+
+    monkeypatch.setattr("splatmeter.cli.main.importlib.import_module", broken)
+    assert main.main(["train"]) in (71, 130)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
 def test_resuming_a_folder_without_a_run_asks_for_the_scene(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no run to resume"):
         train.parse(["-m", str(tmp_path), "--resume"])

@@ -41,6 +41,16 @@ def parse(
         raise UsageError(_sentence(complaint.getvalue(), prog)) from None
 
 
+MOST_THREADS = 1024
+
+
+def checked_threads(threads: int | None) -> int | None:
+    """None is "as many as there are"; UsageError for a number no machine could run."""
+    if threads is not None and not 1 <= threads <= MOST_THREADS:
+        raise UsageError(f"--threads is {threads}, but must be between 1 and {MOST_THREADS}.")
+    return threads
+
+
 def normalise(argv: Sequence[str], aliases: Mapping[str, str]) -> list[str]:
     """`--white_background` as `--white-background`, `-s x`, `-sx` and `-s=x` as `--source x`."""
     words: list[str] = []

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from splatmeter import __version__
-from splatmeter.errors import SplatmeterError
+from splatmeter.errors import NotEnoughMemory, SplatmeterError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "make the built-in scene, train it, measure one optimisation: start here"),
@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "eval": ("eval", "judge a trained model on held-out and training photos"),
     "render": ("render", "render test views, training views or a camera path"),
     "export": ("export", "write a model for viewers and other tools"),
+    "view": ("view", "show a model in the browser"),
     "info": ("info", "tell what is in a model file or checkpoint"),
     "scene": ("scene", "make the built-in scene, or describe one of yours"),
     "profile": ("profile", "time per pass, against the limits of this machine"),
@@ -46,12 +47,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser().print_help()
         return 64
     chosen = parser().parse_args(words[:1]).command
-    module = importlib.import_module(f"splatmeter.cli.{COMMANDS[chosen][0]}")
     try:
+        module = importlib.import_module(f"splatmeter.cli.{COMMANDS[chosen][0]}")
         return module.run(words[1:])
     except SplatmeterError as problem:
         print(f"splatmeter {chosen}: {problem}", file=sys.stderr)
         return problem.exit_code
+    except MemoryError:
+        print(f"splatmeter {chosen}: memory ran out. Close other programs, or ask for less.", file=sys.stderr)
+        return NotEnoughMemory.exit_code
     except KeyboardInterrupt:
         print(f"splatmeter {chosen}: interrupted", file=sys.stderr)
         return 130

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from splatmeter.cli import arguments
 from splatmeter.errors import CheckpointError, InputError, MissingFile, UsageError
 from splatmeter.gaussians import gaussians
 from splatmeter.gaussians.ply import Model, read_model
@@ -57,7 +58,7 @@ class ModelArguments:
     def engine(self) -> Backend:
         from splatmeter.backends import registry
 
-        return registry.backend(self.backend, self.threads)
+        return registry.backend(self.backend, arguments.checked_threads(self.threads))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

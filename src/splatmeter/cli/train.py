@@ -51,6 +51,12 @@ class TrainArguments(TrainConfig):
     """Also write for TensorBoard into the output folder (needs the tensorboard extra)."""
     quiet: bool = False
     """Show no progress."""
+    view: bool = False
+    """Show the scene in the browser as it trains (needs the view extra)."""
+    view_port: int = 8080
+    """Port of that page; the next free one where it is in use, 0 for any."""
+    view_host: str = "127.0.0.1"
+    """Address it listens on; 0.0.0.0 lets other machines look, without a password."""
 
     def config(self) -> TrainConfig:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)}
@@ -71,12 +77,15 @@ def run(words: Sequence[str]) -> int:
     from splatmeter.train.session import with_output_folder
 
     config = with_output_folder(chosen.config())
+    threads = arguments.checked_threads(chosen.threads)
     if chosen.dry_run:
         print(json.dumps(dry_run(config, chosen), indent=1))
         return 0
     from splatmeter.backends import registry
 
-    return follow(config, registry.backend(chosen.backend, chosen.threads), listeners(config, chosen))
+    backend = registry.backend(chosen.backend, threads)
+    present = listeners(config, chosen)
+    return follow(config, watched(backend, config, chosen, present) if chosen.view else backend, present)
 
 
 def parse(words: Sequence[str]) -> TrainArguments:
@@ -163,6 +172,21 @@ def listeners(config: TrainConfig, chosen: TrainArguments) -> list[Listener]:
     if not chosen.quiet:
         present.append(progress_for(sys.stderr))
     return present
+
+
+def watched(
+    backend: Backend, config: TrainConfig, chosen: TrainArguments, present: list[Listener]
+) -> Backend:
+    """One more listener, and the backend it sees the Gaussians through."""
+    from splatmeter.cli.preview import LiveView, Watch
+    from splatmeter.listeners.viewer import Viewer
+
+    assert config.model_path is not None
+    viewer = Viewer(chosen.view_host, chosen.view_port)
+    print("\n".join(viewer.notices()), file=sys.stderr)
+    watch = Watch()
+    present.append(LiveView(viewer, watch, config.model_path))
+    return watch.over(backend)
 
 
 def follow(config: TrainConfig, backend: Backend, present: Sequence[Listener]) -> int:
