@@ -369,6 +369,79 @@ def test_a_run_that_cannot_fit_does_not_start(
     assert not config.model_path.exists()
 
 
+def test_a_budget_that_cannot_fit_is_refused_before_the_start(make: Make, backend: Backend) -> None:
+    config = make(max_gaussians=10**11)
+    with pytest.raises(NotEnoughMemory, match=r"--max-gaussians 1\d+ needs about .* Ask for at most \d+"):
+        run(config, backend)
+    assert not config.model_path.exists()
+
+
+def test_a_budget_below_the_number_of_points_is_kept_from_the_start(make: Make, backend: Backend) -> None:
+    events = run(make(max_gaussians=50, iterations=12), backend)
+    assert all(event.gaussians <= 50 for event in events if isinstance(event, (Started, Progress, Densified)))
+    assert any(isinstance(event, Warned) and "70 of 120 points" in event.message for event in events)
+
+
+def test_memory_that_runs_out_costs_no_step_and_is_one_sentence(make: Make, backend: Backend) -> None:
+    calls = iter(range(1, 1000))
+
+    def forward(*arguments: Any) -> Any:
+        if next(calls) > 7:
+            raise MemoryError
+        return backend.forward(*arguments)
+
+    config = make()
+    with pytest.raises(NotEnoughMemory, match=r"ran out in step 8.*The state so far is .*chkpnt7"):
+        run(config, dataclasses.replace(backend, forward=forward))
+    assert container.read(config.model_path / "chkpnt7.safetensors")[1]["step"] == 7
+
+
+def test_a_rearrangement_cut_short_is_not_saved(make: Make, backend: Backend) -> None:
+    def rearrange(table: Any, *_: Any) -> Any:
+        table.harmonics_second = table.harmonics_second[:0]
+        raise MemoryError
+
+    config = make()
+    with pytest.raises(NotEnoughMemory, match="ran out in step 11"):
+        run(config, dataclasses.replace(backend, rearrange=rearrange))
+    assert not list(config.model_path.glob("chkpnt*"))
+
+
+def test_missing_lpips_weights_leave_an_old_run_alone(
+    make: Make, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: Any) -> None:
+        raise MissingFile("no weights")
+
+    config = make(iterations=1)
+    run(config, backend)
+    before = (config.model_path / "events.jsonl").exists(), sorted(config.model_path.rglob("*"))
+    monkeypatch.setattr("splatmeter.evaluate.lpips.find", missing)
+    with pytest.raises(MissingFile, match="no weights"):
+        run(dataclasses.replace(config, overwrite=True, lpips=True), backend)
+    assert before == ((config.model_path / "events.jsonl").exists(), sorted(config.model_path.rglob("*")))
+
+
+def test_what_a_killed_run_left_half_written_is_swept_away(make: Make, backend: Backend) -> None:
+    config = make(iterations=1)
+    halves = [".chkpnt7.safetensors.123.part", "point_cloud/iteration_5/.fused.ply.123.part"]
+    for name in halves:
+        (config.model_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (config.model_path / name).write_bytes(b"half")
+    run(dataclasses.replace(config, overwrite=True), backend)
+    assert not [name for name in halves if (config.model_path / name).exists()]
+
+
+def test_a_run_can_be_resumed_from_another_folder(
+    make: Make, backend: Backend, scene_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(scene_folder.parent)
+    config = make(iterations=1, source_path=Path(scene_folder.name))
+    run(config, backend)
+    told = json.loads((config.model_path / "config.json").read_text())
+    assert Path(told["source_path"]) == scene_folder.absolute()
+
+
 def test_a_photo_that_vanishes_costs_no_step(make: Make, backend: Backend, tmp_path: Path) -> None:
     from tiny_scene import write_tiny_scene
 

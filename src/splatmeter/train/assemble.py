@@ -14,7 +14,7 @@ from splatmeter.gaussians import initialize
 from splatmeter.loss.loss import ImageLoss
 from splatmeter.ops import Backend
 from splatmeter.photos.cache import PhotoCache
-from splatmeter.scene.scene import Scene, load_scene
+from splatmeter.scene.scene import PointCloud, Scene, load_scene
 from splatmeter.train import checkpoint, import_pth
 from splatmeter.train.checkpoint import Resumed
 from splatmeter.train.config import TrainConfig
@@ -45,7 +45,7 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
     """Reads everything and writes nothing: whatever is wrong shows before an output folder is touched."""
     scene = load_scene(config.scene_options())
     start = starting_checkpoint(config)
-    expected = predict(config, scene, _expected_gaussians(scene, start))
+    expected = predict(config, scene, _expected_gaussians(scene, config, start))
     expected.require()
     resumed = _begin(config, scene, backend) if start is None else _resume(start, config, scene, backend)
     state = resumed.state
@@ -71,25 +71,37 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
         growth=growth,
         clock=Stopwatch(resumed.clock_seconds),
         started_from=start,
-        warnings=(*scene.notes, *resumed.warnings, *filter(None, [expected.warning]), *_leaks(state, scene)),
+        warnings=(*scene.notes, *resumed.warnings, *_leaks(state, scene)),
     )
 
 
-def _expected_gaussians(scene: Scene, start: Path | None) -> int:
+def _expected_gaussians(scene: Scene, config: TrainConfig, start: Path | None) -> int:
     """One per point, or as many as a checkpoint of this size can hold."""
     if start is None or not start.is_file():
-        return scene.points.count
+        return _first_points(scene, config).count
     return start.stat().st_size // memory.HELD_BYTES_PER_GAUSSIAN
 
 
+def _first_points(scene: Scene, config: TrainConfig) -> PointCloud:
+    """All, or as many evenly chosen ones as --max-gaussians allows."""
+    count, most = scene.points.count, config.max_gaussians
+    if most is None or count <= most:
+        return scene.points
+    rows = np.arange(most) * count // most
+    return PointCloud(scene.points.positions[rows], scene.points.colors[rows])
+
+
 def _begin(config: TrainConfig, scene: Scene, backend: Backend) -> Resumed:
+    points = _first_points(scene, config)
+    left_out = scene.points.count - points.count
+    said = f"{left_out} of {scene.points.count} points are left out: --max-gaussians is {points.count}."
     state = TrainingState(
-        table=initialize.from_points(scene.points, backend),
+        table=initialize.from_points(points, backend),
         optimizer=Optimizer(backend),
         sampler=view_sampler(scene, config),
         generator=np.random.default_rng(config.seed),
     )
-    return Resumed(state, 0.0, {})
+    return Resumed(state, 0.0, {}, (said,) if left_out else ())
 
 
 def _resume(start: Path, config: TrainConfig, scene: Scene, backend: Backend) -> Resumed:

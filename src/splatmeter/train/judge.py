@@ -13,11 +13,13 @@ from splatmeter.evaluate.protocol import Perceptual, evaluate_views, evenly
 from splatmeter.evaluate.renders import write_png
 from splatmeter.events import Evaluated
 from splatmeter.gaussians import gaussians
+from splatmeter.gaussians.atomic import replacing
 from splatmeter.memory import StagePeaks, peak_bytes
-from splatmeter.ops import F32, Backend
+from splatmeter.ops import F32
 from splatmeter.photos.cache import PhotoCache
-from splatmeter.scene.scene import Scene, View
-from splatmeter.train.config import TrainConfig
+from splatmeter.scene.scene import View
+from splatmeter.train.assemble import Parts
+from splatmeter.train.session import output_folder
 from splatmeter.train.state import TrainingState
 from splatmeter.update.settled import settled_rows
 
@@ -28,18 +30,17 @@ HISTOGRAM_SAMPLES = 10_000
 class Judge:
     """Renders the table as it is: the backend brings rows up to date on the fly, so no bit changes."""
 
-    config: TrainConfig
-    backend: Backend
-    scene: Scene
-    folder: Path
-    """Where pictures go, if any are kept."""
+    parts: Parts
 
     def __post_init__(self) -> None:
         with self._lpips():
             pass  # missing weights or packages show now, not after hours
 
     def __call__(self, state: TrainingState, peaks: StagePeaks) -> Iterator[Evaluated]:
-        for split, views in (("test", list(self.scene.test)), ("train", evenly(self.scene.train))):
+        for split, views in (
+            ("test", list(self.parts.scene.test)),
+            ("train", evenly(self.parts.scene.train)),
+        ):
             if not views:
                 continue
             with peaks.during("evaluation"):
@@ -48,13 +49,13 @@ class Judge:
 
     def _evaluate(self, state: TrainingState, split: str, views: list[View]) -> Evaluated:
         files: dict[str, str] = {}
-        settings = self.config.raster_settings(state.sh_degree)
+        settings = self.parts.config.raster_settings(state.sh_degree)
 
         def render(view: View) -> F32:
-            return self.backend.forward(state.table, view.camera, settings)[0].color
+            return self.parts.backend.forward(state.table, view.camera, settings)[0].color
 
         def keep(number: int, view: View, picture: np.ndarray, photo: np.ndarray) -> None:
-            if number < self.config.evaluation_images:
+            if number < self.parts.config.evaluation_images:
                 for kind, pixels in (("render", picture), ("ground_truth", photo)):
                     path = self._folder(state) / f"{split}_{number:05d}_{kind}.png"
                     write_png(path, pixels)
@@ -66,28 +67,28 @@ class Judge:
                 views,
                 render,
                 photos,
-                self.backend.similarity,
+                self.parts.backend.similarity,
                 perceptual=perceptual,
                 observe=keep,
             )
-        if self.config.evaluation_images:
+        if self.parts.config.evaluation_images:
             files["opacities"] = self._sample_opacities(state)
         return Evaluated(state.step, split, report.means, report.per_view, files, peak_bytes())
 
     def _folder(self, state: TrainingState) -> Path:
-        folder = self.folder / "evaluations" / f"step_{state.step}"
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
+        """Where pictures go, if any are kept."""
+        return output_folder(self.parts.config) / "evaluations" / f"step_{state.step}"
 
     def _sample_opacities(self, state: TrainingState) -> str:
         """Evenly spaced rows: enough for a histogram, whatever the number of Gaussians."""
         path = self._folder(state) / "opacities.npy"
         sampled = slice(None, None, max(1, state.table.count // HISTOGRAM_SAMPLES))
-        np.save(path, gaussians.opacities(settled_rows(state.table, sampled, self.backend)))
+        with replacing(path) as stream:
+            np.save(stream, gaussians.opacities(settled_rows(state.table, sampled, self.parts.backend)))
         return str(path)
 
     def _lpips(self) -> AbstractContextManager[Perceptual | None]:
-        if not self.config.lpips:
+        if not self.parts.config.lpips:
             return nullcontext()
         from splatmeter.evaluate.lpips import Lpips
 

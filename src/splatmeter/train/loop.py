@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 from splatmeter import __version__, memory
-from splatmeter.errors import Diverged, OutputError, SplatmeterError
+from splatmeter.errors import Diverged, NotEnoughMemory, OutputError, SplatmeterError
 from splatmeter.events import Event, Failed, Finished, Progress, Saved, Started, Warned
 from splatmeter.gaussians import gaussians
 from splatmeter.memory import StagePeaks
@@ -23,6 +23,7 @@ from splatmeter.train.judge import Judge
 from splatmeter.train.session import Session, refuse_used_folder, sha256_of, with_output_folder
 from splatmeter.train.state import poses_fingerprint
 from splatmeter.train.step import NonFiniteLossError
+from splatmeter.units import bytes_text
 from splatmeter.update.settled import settled_parts
 
 
@@ -40,9 +41,10 @@ def train(
     peaks.enter("loading")
     parts = assemble(config, backend)
     try:
+        judge = Judge(parts)  # missing weights show before the folder is touched
         with Session(config) as session:
             session.describe(parts.scene)
-            run = _Run(parts, session, peaks)
+            run = _Run(parts, session, judge, peaks)
             for event in run.events(interrupted):
                 with parts.clock.paused():
                     yield event
@@ -53,11 +55,11 @@ def train(
 class _Run:
     """One run from Started to Finished; the order of things within and between steps."""
 
-    def __init__(self, parts: Parts, session: Session, peaks: StagePeaks) -> None:
+    def __init__(self, parts: Parts, session: Session, judge: Judge, peaks: StagePeaks) -> None:
         self.parts = parts
         self.session = session
         self.peaks = peaks
-        self.judge = Judge(parts.config, parts.backend, parts.scene, session.folder)
+        self.judge = judge
         self.last_checkpoint = "" if parts.started_from is None else str(parts.started_from)
 
     def events(self, interrupted: Callable[[], bool]) -> Iterator[Event]:
@@ -73,13 +75,14 @@ class _Run:
             failure = self._failed(str(problem))
             yield failure
             raise Diverged(failure.message) from None
-        except SplatmeterError as problem:
+        except (SplatmeterError, MemoryError) as found:
+            problem = found if isinstance(found, SplatmeterError) else self._out_of_memory()
             saved = self._rescue(problem)
             if saved is not None:
                 yield saved
                 problem.args = (f"{problem} The state so far is {saved.path}.",)
             yield Failed(self.parts.state.step, str(problem), self.last_checkpoint)
-            raise
+            raise problem from found.__cause__
         except Exception as problem:  # a defect: no promise about the state, but listeners get their ending
             yield Failed(self.parts.state.step, f"{type(problem).__name__}: {problem}", self.last_checkpoint)
             raise
@@ -201,9 +204,19 @@ class _Run:
         with suppress(OutputError):
             return self._save_checkpoint()
 
+    def _out_of_memory(self) -> NotEnoughMemory:
+        held = bytes_text(memory.resident_bytes())
+        return NotEnoughMemory(
+            f"Memory ran out in step {self.parts.state.step + 1}, with {held} in use. "
+            "Use --max-gaussians, a coarser --resolution or a smaller --photo-cache."
+        )
+
     def _worth_keeping(self) -> bool:
-        state = self.parts.state
-        return state.step > 0 and bool(gaussians.finite_rows(state.table).all())
+        """Whole (a rearrangement may have been cut short) and all numbers."""
+        state, table = self.parts.state, self.parts.state.table
+        arrays = (table.harmonics, table.geometry_moments, table.harmonics_first, table.harmonics_second)
+        whole = all(len(array) == table.count for array in arrays)
+        return state.step > 0 and whole and bool(gaussians.finite_rows(table).all())
 
     def _failed(self, why: str) -> Failed:
         """The bad step changed nothing: the state is worth keeping unless an earlier step broke it."""

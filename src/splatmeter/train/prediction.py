@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from splatmeter import memory
@@ -26,7 +27,7 @@ class Prediction:
     available_bytes: int
 
     def require(self) -> None:
-        """NotEnoughMemory where not even the start fits."""
+        """NotEnoughMemory where the start, or the budget asked for, does not fit."""
         if self.start_bytes > self.available_bytes:
             raise NotEnoughMemory(
                 f"Training {self.gaussians} Gaussians needs about {bytes_text(self.start_bytes)}, but only "
@@ -34,14 +35,13 @@ class Prediction:
                 "--photo-cache, fewer points, or close other programs."
             )
 
-    @property
-    def warning(self) -> str:
-        if self.planned_bytes <= self.available_bytes:
-            return ""
-        return (
-            f"{self.planned_gaussians} Gaussians would need about {bytes_text(self.planned_bytes)}, but only "
-            f"{bytes_text(self.available_bytes)} are free."
-        )
+        if self.planned_bytes > self.available_bytes:
+            too_much = self.planned_bytes - self.available_bytes
+            fitting = self.planned_gaussians - math.ceil(too_much / memory.NATIVE_BYTES_PER_GAUSSIAN)
+            raise NotEnoughMemory(
+                f"--max-gaussians {self.planned_gaussians} needs about {bytes_text(self.planned_bytes)}, "
+                f"but only {bytes_text(self.available_bytes)} are free. Ask for at most {fitting}."
+            )
 
 
 def predict(config: TrainConfig, scene: Scene, gaussians: int) -> Prediction:

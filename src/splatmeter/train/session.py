@@ -48,16 +48,19 @@ def starting_checkpoint(config: TrainConfig) -> Path | None:
         return config.start_checkpoint
     if not config.resume:
         return None
-    folder = _folder(config)
+    folder = output_folder(config)
     found = checkpoint.newest(folder)
     if found is None:
-        raise MissingFile(f"There is no checkpoint to resume from in {folder}. Start without --resume.")
+        raise MissingFile(
+            f"There is no checkpoint to resume from in {folder}. Start anew: without --resume, and with "
+            "--overwrite if a run without checkpoints lies there."
+        )
     return found
 
 
 def refuse_used_folder(config: TrainConfig) -> None:
     """An existing run is never mixed with another one."""
-    folder = _folder(config)
+    folder = output_folder(config)
     if config.overwrite or _continues(config) or not _used(folder):
         return
     raise OutputError(
@@ -70,13 +73,14 @@ class Session:
     """Owns the folder while it is open. Everything it writes is whole or not there."""
 
     def __init__(self, config: TrainConfig) -> None:
-        self.folder = _folder(config)
+        self.folder = output_folder(config)
         self.config = config
         self._lock = FolderLock(self.folder)
         try:
             refuse_used_folder(config)
             if config.overwrite and not _continues(config):
                 _clear(self.folder)
+            _sweep(self.folder)
         except BaseException:
             self._lock.release()
             raise
@@ -91,7 +95,8 @@ class Session:
 
     def describe(self, scene: Scene) -> None:
         """What the run is about, before it begins."""
-        record = {"splatmeter": __version__, **to_json(self.config)}
+        source = str(self.config.source_path.absolute())  # so that the run can be resumed from anywhere
+        record = {"splatmeter": __version__, **to_json(self.config), "source_path": source}
         _write(self.folder / CONFIG, json.dumps(record, indent=1))
         _write(self.folder / "cfg_args", _namespace(self.config))
         _write(self.folder / "cameras.json", json.dumps(_cameras(scene)))
@@ -120,7 +125,7 @@ class Session:
         return Saved(state.step, str(path), "checkpoint", digest)
 
 
-def _folder(config: TrainConfig) -> Path:
+def output_folder(config: TrainConfig) -> Path:
     if config.model_path is None:
         raise OutputError("The run has no output folder yet.")
     return config.model_path
@@ -128,7 +133,7 @@ def _folder(config: TrainConfig) -> Path:
 
 def _continues(config: TrainConfig) -> bool:
     start = config.start_checkpoint
-    return config.resume or (start is not None and start.absolute().parent == _folder(config).absolute())
+    return config.resume or (start is not None and start.resolve().parent == output_folder(config).resolve())
 
 
 def _used(folder: Path) -> bool:
@@ -141,6 +146,13 @@ def _clear(folder: Path) -> None:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
+            path.unlink(missing_ok=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Halves of files that a killed run left; the lock says that nobody is writing them now."""
+    for pattern in (".*.part", "point_cloud/iteration_*/.*.part", "evaluations/*/.*.part"):
+        for path in folder.glob(pattern):
             path.unlink(missing_ok=True)
 
 
