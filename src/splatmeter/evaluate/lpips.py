@@ -107,6 +107,7 @@ def _start() -> subprocess.Popen[str]:
         text=True,
         encoding="utf-8",
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        start_new_session=True,  # Ctrl-C is meant for the parent, which ends the child when it is done
     )
 
 
