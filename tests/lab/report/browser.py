@@ -45,7 +45,9 @@ class Browser:
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self._base + path, data, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(
+            self._base + path, data, {"Content-Type": "application/json"}, method=method
+        )
         try:
             with self._opener.open(request, timeout=60) as answer:
                 return json.load(answer)["value"]
@@ -73,7 +75,9 @@ class Browser:
         """A screen of this width whose owner prefers this theme."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         self.protocol("Emulation.setDeviceMetricsOverride", **size)
-        self.protocol("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+        self.protocol(
+            "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}]
+        )
 
     def screenshot(self, path: Path, whole: bool = False) -> bytes:
         answer = self.protocol("Page.captureScreenshot", format="png", captureBeyondViewport=whole)

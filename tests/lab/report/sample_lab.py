@@ -54,7 +54,14 @@ def trainer(noise: float = 0.008, seed: int = 1) -> Scripted:
 
 def rich_lab(folder: Path) -> Lab:
     lab = make_lab(folder, title="garden at a quarter, 3000 to 4000", resolution=4)
-    add(lab, "tiles", "--speed", "23.5", title="Smaller tiles", note="Fewer Gaussians a tile.\nMeasured twice.")
+    add(
+        lab,
+        "tiles",
+        "--speed",
+        "23.5",
+        title="Smaller tiles",
+        note="Fewer Gaussians a tile.\nMeasured twice.",
+    )
     add(lab, "fused", "--speed", "27", parent="tiles", title="Backward and Adam in one pass")
     add(lab, "half", "--speed", "30", "--psnr", "25.1", parent="fused", title="Colours in half precision")
     add(lab, "logging", "--speed", "20.02", title="Log every 1000 steps")
