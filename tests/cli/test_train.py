@@ -46,6 +46,17 @@ def test_the_originals_command_lines_are_understood() -> None:
     assert chosen.start_checkpoint == Path("chkpnt7000.pth") and chosen.images == "images_4"
 
 
+def test_the_help_teaches_by_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ending:
+        main.main(["train", "--help"])
+    said = capsys.readouterr().out
+    assert ending.value.code == 0 and "--max-gaussians" in said
+    for line in said.splitlines():
+        if line.strip().startswith("splatmeter train -s"):
+            train.parse(line.split()[2:])
+    assert said.count("splatmeter train -") >= 5
+
+
 def test_the_defaults_are_the_originals() -> None:
     chosen = train.parse(["-s", "x"])
     assert (chosen.iterations, chosen.kernel_size, chosen.sh_degree) == (30_000, 0.1, 3)

@@ -30,6 +30,20 @@ SHORT = {
     "-w": "--white-background",
     "-k": "--kernel-size",
 }
+DESCRIPTION = """Train a scene from photos with poses.
+
+A scene is a COLMAP folder (sparse/ beside images/), a NeRF-synthetic one (transforms_train.json) or a
+multi-scale Blender one. The original's options keep their names, with dashes or underscores; the defaults are
+its own. Models go to point_cloud/iteration_N in the output folder: fused.ply is the one for viewers.
+Ctrl-C saves a checkpoint and says how to go on.
+
+Examples:
+  splatmeter train -s scenes/garden -m output/garden --eval -r 4
+  splatmeter train -s scenes/garden -m output/small --eval --iterations 7000 --max-gaussians 500000
+  splatmeter train -s scenes/garden -m output/plain --eval --plain-3dgs --densification 3dgs
+  splatmeter train -m output/garden --resume
+  splatmeter train -s scenes/garden --dry-run"""
+
 IGNORED_SWITCHES = ("--convert-shs-python", "--compute-cov3d-python", "--debug", "--detect-anomaly")
 IGNORED_VALUES = ("--ip", "--port", "--debug-from", "--data-device")
 """The original's flags that have no meaning here: accepted, so that its command lines keep working."""
@@ -103,7 +117,7 @@ def _parse(words: Sequence[str], earlier: dict[str, Any]) -> TrainArguments:
         hints = typing.get_type_hints(TrainArguments)
         fields = [(name, hints[name], dataclasses.field(default=value)) for name, value in earlier.items()]
         cls = dataclasses.make_dataclass("TrainArguments", fields, bases=(TrainArguments,), frozen=True)
-    return arguments.parse(cls, "splatmeter train", words, "Train a scene from photos with poses.", SHORT)
+    return arguments.parse(cls, "splatmeter train", words, DESCRIPTION, SHORT)
 
 
 def earlier_settings(folder: Path) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class TrainConfig:
     eval: bool = False
     """Hold out test views: every --test-every-th photo by name, or the scene's own test split."""
     test_every: int = 8
-    """Of photos in order of name, each so-manieth becomes a test view with --eval."""
+    """With --eval, every n-th photo in order of name is a test view."""
     test_count: int | None = None
     """Hold out this many evenly spaced test views instead."""
     load_allres: bool = False
