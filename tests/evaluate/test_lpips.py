@@ -115,6 +115,15 @@ def test_a_child_that_dies_is_reported(empty_weights: Path, monkeypatch: pytest.
         lpips(noise(1), noise(2))
 
 
+def test_the_child_does_not_hear_the_parents_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    from splatmeter.evaluate import lpips
+
+    given: dict[str, object] = {}
+    monkeypatch.setattr(lpips.subprocess, "Popen", lambda *_, **options: given.update(options))
+    lpips._start()
+    assert given["start_new_session"] is True
+
+
 def test_a_forgotten_one_leaves_no_process_behind(
     empty_weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
