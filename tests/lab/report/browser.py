@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+PATIENCE = 300
+"""Seconds; a machine that builds and trains beside the tests is slow, not broken."""
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 FLAGS = (
     "--headless",
@@ -49,7 +51,7 @@ class Browser:
             self._base + path, data, {"Content-Type": "application/json"}, method=method
         )
         try:
-            with self._opener.open(request, timeout=60) as answer:
+            with self._opener.open(request, timeout=PATIENCE) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as problem:
             raise AssertionError(problem.read().decode("utf-8", "replace")[:400]) from None
@@ -75,9 +77,9 @@ class Browser:
         """A screen of this width whose owner prefers this theme."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         self.protocol("Emulation.setDeviceMetricsOverride", **size)
-        self.protocol(
-            "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}]
-        )
+        wishes = {"prefers-color-scheme": theme, "prefers-reduced-motion": "reduce"}
+        features = [{"name": name, "value": value} for name, value in wishes.items()]
+        self.protocol("Emulation.setEmulatedMedia", features=features)
 
     def screenshot(self, path: Path, whole: bool = False) -> bytes:
         answer = self.protocol("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
@@ -91,7 +93,7 @@ class Browser:
         return [entry["message"] for entry in entries if entry["level"] in ("WARNING", "SEVERE")]
 
     def requests(self) -> list[str]:
-        """Every address the page asked for since the last time; what lies inside the page is not asked for."""
+        """Every address the page asked for since the last time; what lies inside it is not asked for."""
         entries = self._ask("POST", "/se/log", {"type": "performance"})
         messages = [json.loads(entry["message"])["message"] for entry in entries]
         sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
@@ -119,12 +121,12 @@ def browser(folder: Path) -> Iterator[Browser]:
             opened.close()
     finally:
         driver.terminate()
-        driver.wait(timeout=10)
+        driver.wait(timeout=PATIENCE)
         shutil.rmtree(profile, ignore_errors=True)
 
 
 def _wait(port: int) -> None:
-    for _ in range(200):
+    for _ in range(20 * PATIENCE):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
             return
         time.sleep(0.05)

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from sample_lab import rich_lab, write_renders
 
+from splatmeter.lab import environment
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.report.document import ReportDocument
 from splatmeter.lab.report.gather import report
@@ -23,6 +24,7 @@ from splatmeter.lab.report.pictures import find, read
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
+        patch.setattr(environment, "git", lambda directory: {})  # three processes a run
         return rich_lab(tmp_path_factory.mktemp("lab"))
 
 

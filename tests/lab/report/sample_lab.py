@@ -1,4 +1,4 @@
-"""A lab with a story: faster, slower in quality, no speed-up, planned, on hold, failed; with invented times."""
+"""A lab with a story: faster, quality lost, no speed-up, planned, on hold; with invented times."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def rich_lab(folder: Path) -> Lab:
     add(lab, "logging", "--speed", "20.02", title="Log every 1000 steps")
     add(lab, "sort-less", parent="fused", title="Sort every other step", reason="after the deadline")
     add(lab, "cuda", state="on hold", reason="no card in this machine")
-    carried_out(lab, "aa", ["baseline", "baseline"], trainer(seed=2), blocks=6, prime=False)
-    carried_out(lab, "ab", ["baseline", "tiles"], trainer(seed=3), blocks=6, prime=False)
-    carried_out(lab, "run", ["baseline", "tiles", "fused"], trainer(seed=4), blocks=6, prime=False)
-    carried_out(lab, "run", ["baseline", "fused", "half"], trainer(seed=5), blocks=6, prime=False)
-    carried_out(lab, "ab", ["baseline", "logging"], trainer(0.004, seed=6), blocks=10, prime=False)
+    carried_out(lab, "aa", ["baseline", "baseline"], trainer(seed=2), blocks=4, prime=False)
+    carried_out(lab, "ab", ["baseline", "tiles"], trainer(seed=3), blocks=4, prime=False)
+    carried_out(lab, "run", ["baseline", "tiles", "fused"], trainer(seed=4), blocks=4, prime=False)
+    carried_out(lab, "run", ["baseline", "fused", "half"], trainer(seed=5), blocks=4, prime=False)
+    carried_out(lab, "ab", ["baseline", "logging"], trainer(0.004, seed=6), blocks=6, prime=False)
     return lab
 
 

@@ -20,7 +20,7 @@ _DARK = """
 _TEXT = """
 *{box-sizing:border-box}
 html{scroll-behavior:smooth;-webkit-text-size-adjust:100%}
-body{margin:0;background:var(--page);color:var(--ink);line-height:1.5;overflow-wrap:break-word;
+body{margin:0;background:var(--page);color:var(--ink);line-height:1.5;overflow-wrap:anywhere;
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif}
 main,header,footer{max-width:64rem;margin:0 auto;padding:0 1.25rem}
 header{padding-top:1.75rem;position:relative}
@@ -55,11 +55,11 @@ padding:0}
 .cards small{display:block;font-weight:400;font-size:.8125rem;color:var(--muted)}
 .chip{display:inline-block;border:1px solid currentColor;border-radius:99px;padding:0 .55rem;
 font-size:.8125rem;
-font-weight:600;white-space:nowrap;line-height:1.5}
+font-weight:600;max-width:100%;line-height:1.5}
 .good{color:var(--good)}.bad{color:var(--bad)}.doubt{color:var(--doubt)}.same{color:var(--same)}.open{
 color:var(--open)}
 .scroll{overflow-x:auto;max-width:100%}
-table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums;min-width:100%}
+table{overflow-wrap:break-word;border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums;min-width:100%}
 caption{text-align:left;padding:.3rem 0}
 .runs td,.runs th,.runs code,#phases td,#phases th{white-space:nowrap}
 #phases tbody th{white-space:normal;overflow-wrap:anywhere;min-width:7.5rem}
@@ -123,7 +123,8 @@ font-size:.875rem}
 
 _PICTURES = """
 .controls{display:flex;flex-wrap:wrap;gap:.6rem 1rem;margin-bottom:.75rem;font-size:.875rem}
-.controls label{display:flex;align-items:center;gap:.4rem;min-width:0}
+.controls label{display:flex;align-items:center;gap:.4rem;min-width:0;max-width:100%}
+.controls select{min-width:0}
 .compare{position:relative;overflow:hidden;border-radius:7px;background:#000;--cut:50%;touch-action:pan-y;
 isolation:isolate;width:100%;margin:0 auto}
 .compare.tall{max-width:34rem}
