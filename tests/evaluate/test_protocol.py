@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -163,3 +164,16 @@ def test_a_damaged_results_file_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="move it away"):
         results.write(tmp_path, "ours_2", REPORT)
     assert (tmp_path / "results.json").read_text() == '{"ours_1": '
+
+
+def test_distances_are_measured_without_copying_whole_pictures() -> None:
+    generator = np.random.default_rng(2)
+    one, other = generator.integers(0, 256, (2, 3, 150, 200)).astype(np.uint8)
+    tracemalloc.start()
+    found = psnr(one, other), l1(one, other)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    difference = (one.astype(float) - other) / 255
+    expected = -10 * math.log10((difference**2).mean()), np.abs(difference).mean()
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert peak < 5 * one.nbytes  # whole pictures in 32 bits took more than twelve

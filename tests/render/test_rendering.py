@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -101,3 +102,13 @@ def test_the_renderer_hands_its_settings_to_the_backend() -> None:
     assert renderer.image(empty_table(0), looking_at_origin(0)).shape == (3, 48, 64)
     assert renderer.forward(empty_table(0), looking_at_origin(0))[1] == "tape"
     assert asked[0] == RasterSettings(sh_degree=1, kernel_size=0.2)
+
+
+def test_rounding_a_picture_makes_one_copy_of_it() -> None:
+    """Evaluation must not need more memory than a training step, which holds the gradient image instead."""
+    color = np.full((3, 200, 300), 0.4, np.float32)
+    tracemalloc.start()
+    to_8bit(color)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.6 * color.nbytes

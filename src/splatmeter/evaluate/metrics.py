@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,7 @@ SimilarityFunction = Callable[[F32, Pixels], Similarity]
 
 def psnr(render: Pixels, photo: Pixels) -> float:
     """20 log10(1 / sqrt(MSE)) over all pixels and channels; infinite for equal pictures."""
-    difference = render.astype(np.int32) - photo
-    squared = int(np.square(difference).sum(dtype=np.int64))
+    squared = sum(int(np.square(part).sum(dtype=np.int64)) for part in _differences(render, photo))
     if not squared:
         return math.inf
     return -10 * math.log10(squared / (255.0**2 * render.size))
@@ -26,7 +25,14 @@ def psnr(render: Pixels, photo: Pixels) -> float:
 
 def l1(render: Pixels, photo: Pixels) -> float:
     """Mean absolute difference, 1 being black against white."""
-    return float(np.abs(render.astype(np.int16) - photo).mean(dtype=np.float64)) / 255
+    total = sum(int(np.abs(part).sum(dtype=np.int64)) for part in _differences(render, photo))
+    return total / render.size / 255
+
+
+def _differences(render: Pixels, photo: Pixels) -> Iterator[NDArray[np.int32]]:
+    """Channel by channel: integers of a whole picture would take four times its memory."""
+    for one, other in zip(render, photo, strict=True):
+        yield np.subtract(one, other, dtype=np.int32)  # [H, W]
 
 
 def measure(render: Pixels, photo: Pixels, similarity: SimilarityFunction) -> Mapping[str, float]:
