@@ -141,9 +141,7 @@ def test_the_page_gets_places_shapes_and_colours(viewer: Viewer) -> None:
     np.testing.assert_array_equal(rows[:, :3].copy().view(np.float32) * props.scale, two_splats().means)
     upper = rows[:, 4:7].copy().view(np.float16).astype(np.float64) * props.scale**2  # [N, 6]
     np.testing.assert_array_equal(upper, [[1, 0, 0, 1, 0, 1], [4, 0, 0, 1, 0, 0.25]])  # powers of two: exact
-    np.testing.assert_array_equal(
-        rows[:, 7:].copy().view(np.uint8), [[255, 0, 0, 255], [0, 128, 255, 64]]
-    )
+    np.testing.assert_array_equal(rows[:, 7:].copy().view(np.uint8), [[255, 0, 0, 255], [0, 128, 255, 64]])
     assert viewer._panel.content == "**Gaussians** 2\n\n**SH degree** 0"
 
 
