@@ -170,6 +170,17 @@ def test_tensorboard_uses_the_originals_names(tmp_path: Path, writer: type[Write
     assert board._writer.flushed
 
 
+def test_the_names_arrive_in_the_file_as_the_original_writes_them(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX", reason="tensorboardX is missing: its files were not checked")
+    board = TensorBoard(tmp_path)
+    for event in STORY:
+        board(event)
+    board.close()
+    (file,) = tmp_path.glob("events.out.tfevents.*")
+    for name in ("test/loss_viewpoint - psnr", "train_loss_patches/total_loss", "total_points", "iter_time"):
+        assert name.encode() in file.read_bytes()
+
+
 def test_tensorboard_shows_each_photo_once_and_each_render_every_time(
     tmp_path: Path, writer: type[Writer]
 ) -> None:

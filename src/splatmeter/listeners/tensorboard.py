@@ -88,5 +88,13 @@ class TensorBoard:
                 self._writer.add_image(tag, np.asarray(image), step, dataformats="HWC")
 
     def _scalar(self, name: str, value: float, step: int) -> None:
-        if math.isfinite(value):
+        """tensorboardX would turn blanks in the original's names into underscores: those go around it."""
+        if not math.isfinite(value):
+            return
+        files = getattr(self._writer, "file_writer", None)
+        if files is None or " " not in name:
             self._writer.add_scalar(name, value, step)
+            return
+        from tensorboardX.proto.summary_pb2 import Summary
+
+        files.add_summary(Summary(value=[Summary.Value(tag=name, simple_value=value)]), step)
