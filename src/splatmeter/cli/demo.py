@@ -13,7 +13,7 @@ from splatmeter.cli.arguments import parse
 from splatmeter.errors import OutputError, SplatmeterError
 from splatmeter.units import duration_text
 
-DESCRIPTION = """Make the built-in scene, train it, judge it, and measure one optimisation against the baseline.
+DESCRIPTION = """Make the built-in scene, train it, judge it, and measure an optimisation with the lab.
 
 Needs no network, no data and no graphics card. Everything goes into one folder, which is named at the end:
 a contact sheet (photo, render, difference), a turntable, the log, and a page to open in a browser."""
@@ -39,12 +39,12 @@ class Scale:
     measured: int
     """Steps of each of the lab's runs."""
     frames: int
-    budget: bool
-    """Also measure a second phase, which pays for its speed with quality."""
+    second_phase: bool
+    """Also measure one that pays for its speed with quality."""
 
 
-FULL = Scale(iterations=2000, start=1000, measured=200, frames=60, budget=True)
-QUICK = Scale(iterations=1000, start=600, measured=150, frames=24, budget=False)
+FULL = Scale(iterations=2000, start=1000, measured=200, frames=60, second_phase=True)
+QUICK = Scale(iterations=1000, start=600, measured=150, frames=24, second_phase=False)
 
 
 def run(words: Sequence[str]) -> int:
@@ -109,7 +109,8 @@ def made_scene(quick: bool) -> Path:
     size = demo.QUICK if quick else demo.FULL
     with _progress_bar() as progress:
         folder = demo.cached_demo_scene(quick=quick, progress=progress)
-    print(f"{size.photos} photos of {size.width}x{size.height} and {size.points} points: {folder}", flush=True)
+    photos = f"{size.photos} photos of {size.width}x{size.height}"
+    print(f"{photos} and {size.points} points in {folder}", flush=True)
     return folder
 
 
