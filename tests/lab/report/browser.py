@@ -28,6 +28,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--disable-dev-shm-usage",
+    "--disable-extensions",
     "--hide-scrollbars",
 )
 
@@ -37,7 +38,7 @@ class Browser:
         self._base = f"http://127.0.0.1:{port}"
         # A proxy of the surroundings must never see what goes to the driver.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        options = {"binary": str(CHROMIUM), "args": [*FLAGS, f"--user-data-dir={profile}"]}
+        options = {"binary": str(CHROMIUM), "args": [*FLAGS, f"--user-data-dir={profile}", "about:blank"]}
         wanted = {
             "goog:chromeOptions": options,
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
