@@ -18,6 +18,7 @@ namespace splat::SPLAT_LEVEL {
 
 typedef float f8 __attribute__((vector_size(32)));
 typedef int32_t i8 __attribute__((vector_size(32)));
+typedef uint32_t u8 __attribute__((vector_size(32)));
 
 INLINE f8 all(float x) { return f8{x, x, x, x, x, x, x, x}; }
 INLINE f8 load(const float* p) { f8 v; memcpy(&v, p, 32); return v; }
@@ -69,7 +70,7 @@ INLINE f8 exp2_of(f8 p) {
   r = r * f + 2.4022651e-01f;
   r = r * f + 6.9314718e-01f;
   r = r * f + 1.f;
-  return (f8)((i8)r + ((i8)z << 23));
+  return (f8)((u8)r + ((u8)z << 23));  // unsigned: wraps around by intent
 }
 INLINE f8 exp_of(f8 x) { return exp2_of(clamp(x * kLog2E, all(-125.f), all(125.f))); }
 

@@ -46,6 +46,8 @@ class Progress:
     passes: Mapping[str, float] = field(default_factory=dict)
     """Seconds per pass since the previous Progress."""
     memory_bytes: int = 0
+    l1_last: float = math.nan
+    """The L1 part of the last step's loss."""
 
 
 @dataclass(frozen=True, slots=True)

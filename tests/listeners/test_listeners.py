@@ -31,7 +31,7 @@ STORY: list[Event] = [
     Started({"iterations": 100}, 0, 1200, ["a.png", "b.png"], ["c.png"]),
     Warned("Photos are dark.", "Open the window."),
     Progress(10, 1.0, 0.5, 1200, 0.4, {"blend": 0.2}, 2**20),
-    Progress(20, 2.0, 0.3, 1200, 0.2, {"blend": 0.2}, 2**20),
+    Progress(20, 2.0, 0.3, 1200, 0.2, {"blend": 0.2}, 2**20, 0.15),
     Densified(20, 5, 6, 7, 1204, 0.3),
     Evaluated(
         20, "test", {"l1": 0.1, "psnr": 21.5, "ssim": 0.7}, {"c.png": {"psnr": 21.5}, "d.png": {"psnr": 14.6}}
@@ -164,6 +164,7 @@ def test_tensorboard_uses_the_originals_names(tmp_path: Path, writer: type[Write
         board(event)
     told = board._writer.scalars
     assert told["test/loss_viewpoint - l1_loss"] == 0.1 and told["test/loss_viewpoint - psnr"] == 21.5
+    assert told["train_loss_patches/l1_loss"] == 0.15
     assert told["train_loss_patches/total_loss"] == 0.2 and told["total_points"] == 1200
     assert told["iter_time"] == pytest.approx(100.0) and told["pass_ms/blend"] == pytest.approx(20.0)
     assert told["test/worst_view - psnr"] == 14.6 and told["densification/pruned"] == 7

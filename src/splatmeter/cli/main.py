@@ -19,7 +19,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "view": ("view", "show a model in the browser"),
     "info": ("info", "tell what is in a model file or checkpoint"),
     "scene": ("scene", "make the built-in scene, or describe one of yours"),
-    "profile": ("profile", "time per pass, against the limits of this machine"),
     "lab": ("lab", "measure, compare and judge optimisation phases, and write the log"),
     "doctor": ("doctor", "check this installation and machine"),
 }

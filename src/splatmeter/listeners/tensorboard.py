@@ -48,6 +48,7 @@ class TensorBoard:
             self._writer.close()
 
     def _progress(self, event: Progress) -> None:
+        self._scalar("train_loss_patches/l1_loss", event.l1_last, event.step)
         self._scalar("train_loss_patches/total_loss", event.loss_last, event.step)
         self._scalar("train_loss_patches/average_loss", event.loss, event.step)
         self._scalar("total_points", event.gaussians, event.step)

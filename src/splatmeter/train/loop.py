@@ -14,6 +14,7 @@ from splatmeter import __version__, memory
 from splatmeter.errors import Diverged, NotEnoughMemory, OutputError, SplatmeterError
 from splatmeter.events import Event, Failed, Finished, Progress, Saved, Started, Warned
 from splatmeter.gaussians import gaussians
+from splatmeter.loss.loss import LossValue
 from splatmeter.memory import StagePeaks
 from splatmeter.ops import Backend
 from splatmeter.scene.scene import fingerprint
@@ -100,7 +101,7 @@ class _Run:
                     yield Warned("No Gaussians are left.", "Lower the pruning thresholds.")
             loss = self.parts.step(state)
             if state.step % config.progress_interval == 0 or state.step == config.iterations:
-                yield self._progress(loss.total)
+                yield self._progress(loss)
             if self._between_steps(state.step):
                 with self._off_the_clock():
                     yield from self._due(state.step)
@@ -165,7 +166,7 @@ class _Run:
         scene = self.parts.scene
         return {"scene": fingerprint(scene), "poses": poses_fingerprint(scene), **origin}
 
-    def _progress(self, loss: float) -> Progress:
+    def _progress(self, loss: LossValue) -> Progress:
         self.parts.backend.synchronize()
         state = self.parts.state
         return Progress(
@@ -173,7 +174,8 @@ class _Run:
             clock_seconds=self.parts.clock.seconds,
             loss=state.loss_average,
             gaussians=state.table.count,
-            loss_last=loss,
+            loss_last=loss.total,
+            l1_last=loss.similarity.l1,
             passes=dict(self.parts.backend.timings()),
             memory_bytes=memory.resident_bytes(),
         )
