@@ -55,13 +55,15 @@ class Sample:
 
 def sample(table: Table, limit: int) -> Sample:
     rows = chosen_rows(table, limit)
+    if rows is None:
+        return Sample(table.geometry.copy(), table.harmonics[:, :3].copy(), table.count)
     return Sample(table.geometry[rows], table.harmonics[rows, :3], table.count)
 
 
-def chosen_rows(table: Table, limit: int) -> NDArray[np.int64] | slice:
-    """At most `limit` rows, those that cover most: opacity times the area of a side, without exponentials."""
+def chosen_rows(table: Table, limit: int) -> NDArray[np.int64] | None:
+    """The `limit` rows that cover most: opacity times the area of a side, without exponentials. None: all."""
     if table.count <= limit:
-        return slice(None)
+        return None
     geometry = table.geometry
     area = geometry[:, LOG_SCALES].sum(axis=1) * np.float32(2 / 3)  # [N] logarithm
     weight = area + np.minimum(geometry[:, OPACITY_LOGITS], 0)  # [N] min(x, 0) is log sigmoid(x) within log 2
