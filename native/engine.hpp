@@ -73,6 +73,7 @@ struct alignas(16) TileBox {  // tiles touched by the bounding box, and where th
 };
 
 struct TileRun { uint32_t tile, length; };     // neighbouring tiles in one row of tiles
+struct ChunkSummary { int count, tile_rows; uint32_t nearest, farthest; };  // count becomes the chunk's first place
 struct BinPart { int begin, end; TileRun* runs; uint32_t *counts, pairs; };  // counts per tile, then places to write to
 struct Pair { uint32_t row, slot; };           // one Gaussian in one tile, and where its gradient goes
 
@@ -95,8 +96,9 @@ struct Engine {
   Buffer<uint32_t> visible;        // rows, ascending
   Buffer<uint64_t> depth_keys[2];  // depth bits, then row: the bits of a positive float order like the float
   Buffer<uint32_t> depth_order;    // rows, front to back
-  Buffer<int> chunk_counts;        // visible rows, then tile rows touched, per chunk
+  Buffer<ChunkSummary> chunks;
   int visible_count = 0;
+  uint32_t depth_range = 0;        // of the keys, which begin at the nearest depth
   size_t tile_rows_touched = 0;    // by all bounding boxes together: at most so many runs
 
   // binning

@@ -7,7 +7,8 @@ namespace {
 
 constexpr int kChunk = 4096;  // rows a task; its records stay in the second-level cache until their colours come
 
-struct ChunkList { uint64_t* keys; int count = 0, tile_rows = 0; };  // the visible rows of a chunk, with their depths
+// The visible rows of a chunk, with their depths. The depths' range tells the sort how many bits it must look at.
+struct ChunkList { uint64_t* keys; int count = 0, tile_rows = 0; uint32_t nearest = UINT32_MAX, farthest = 0; };
 
 // Pixel range to tiles. The ellipse test proper follows later: here a little too much is fine, too little is not.
 INLINE i8 first_tile(f8 low_edge, int tiles) {
@@ -56,6 +57,7 @@ INLINE void emit(Engine& engine, const uint32_t* rows, const f8* column, const P
     memcpy(&boxes[row], &box[l], sizeof(TileBox));
     memcpy(&depth, &boxes[row].first_pair, 4);  // the depth's place until binning numbers the pairs
     list.keys[list.count++] = uint64_t(depth) << 32 | row;
+    list.nearest = depth < list.nearest ? depth : list.nearest, list.farthest = depth > list.farthest ? depth : list.farthest;
     list.tile_rows += boxes[row].row1 - boxes[row].row0 + 1;
   }
 }
@@ -117,7 +119,7 @@ void project_chunk(Engine& engine, int chunk) {
     emit(engine, rows, column, o, end - i >= 8 ? kAllLanes : (1 << (end - i)) - 1, list);
   }
   for (int i = 0; i < list.count; i += 8) colour_eight<Degree>(engine, list, i);
-  engine.chunk_counts.data()[2 * chunk] = list.count, engine.chunk_counts.data()[2 * chunk + 1] = list.tile_rows;
+  engine.chunks.data()[chunk] = {list.count, list.tile_rows, list.nearest, list.farthest};
 }
 
 }  // namespace
@@ -128,22 +130,26 @@ void project(Engine& engine) {
   engine.tile_rows = (engine.camera.height + kTile - 1) / kTile;
   engine.splats.at_least(count), engine.boxes.at_least(count), engine.visible.at_least(count);
   for (auto& keys : engine.depth_keys) keys.at_least(count);
-  int* counts = engine.chunk_counts.at_least(2 * chunks + 1);
+  ChunkSummary* summary = engine.chunks.at_least(chunks + 1);
   constexpr void (*by_degree[])(Engine&, int) = {project_chunk<0>, project_chunk<1>, project_chunk<2>, project_chunk<3>};
   engine.pool.each(chunks, [&](int chunk, int) { by_degree[engine.settings.sh_degree](engine, chunk); });
   int total = 0;
+  uint32_t nearest = UINT32_MAX, farthest = 0;
   engine.tile_rows_touched = 0;
   for (int k = 0; k < chunks; k++) {
-    int n = counts[2 * k];
-    counts[2 * k] = total, total += n, engine.tile_rows_touched += size_t(counts[2 * k + 1]);
+    const ChunkSummary here = summary[k];
+    summary[k].count = total, total += here.count, engine.tile_rows_touched += size_t(here.tile_rows);
+    nearest = here.nearest < nearest ? here.nearest : nearest, farthest = here.farthest > farthest ? here.farthest : farthest;
   }
-  counts[2 * chunks] = engine.visible_count = total;
+  summary[chunks].count = engine.visible_count = total;
+  engine.depth_range = total ? farthest - nearest : 0;
   uint32_t* visible = engine.visible.data();
-  const uint64_t* chunked = engine.depth_keys[0].data();
+  const uint64_t *chunked = engine.depth_keys[0].data(), shift = uint64_t(nearest) << 32;
   uint64_t* keys = engine.depth_keys[1].data();
   engine.pool.each(chunks, [&](int k, int) {
-    for (int i = counts[2 * k]; i < counts[2 * k + 2]; i++) {
-      keys[i] = chunked[size_t(k) * kChunk + (i - counts[2 * k])];
+    const int begin = summary[k].count;
+    for (int i = begin; i < summary[k + 1].count; i++) {
+      keys[i] = chunked[size_t(k) * kChunk + (i - begin)] - shift;
       visible[i] = uint32_t(keys[i]);
     }
   });
