@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import splatmeter
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -23,7 +25,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     command.chmod(0o755)
     cache = tmp_path_factory.mktemp("cache")
     paths = os.pathsep.join([str(folder), os.environ["PATH"]])
-    return {**os.environ, "PATH": paths, "SPLATMETER_CACHE": str(cache)}
+    package = str(Path(splatmeter.__file__).parents[1].absolute())  # whatever folder the commands start in
+    return {**os.environ, "PATH": paths, "SPLATMETER_CACHE": str(cache), "PYTHONPATH": package}
 
 
 def shell(text: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -75,9 +78,9 @@ MISTAKES = {
     "splatmeter trian -s garden": (2, "trian"),
     "splatmeter train": (64, "-s"),
     "splatmeter train -s nowhere": (66, "nowhere is not a folder"),
-    "splatmeter train -s .": (65, "no sparse/ folder"),
-    "splatmeter train -s . --iteration 100": (64, "--iteration"),
-    "splatmeter train -s . --iterations many": (64, "many"),
+    "mkdir empty && splatmeter train -s empty": (65, "no sparse/ folder"),
+    "splatmeter train -s empty --iteration 100": (64, "--iteration"),
+    "splatmeter train -s empty --iterations many": (64, "many"),
     "splatmeter train -m output/none --resume": (64, "no run to resume"),
     "splatmeter eval -m output/none": (66, "no model at output/none"),
     "splatmeter render": (64, "model-path"),
