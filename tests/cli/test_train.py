@@ -46,6 +46,14 @@ def test_the_originals_command_lines_are_understood() -> None:
     assert chosen.start_checkpoint == Path("chkpnt7000.pth") and chosen.images == "images_4"
 
 
+@pytest.mark.parametrize("words", [["-s", "."], ["-s."], ["--source_path=."], ["--source-path", "./"]])
+def test_a_scene_can_be_the_folder_one_is_in(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert train.parse(words).source_path == tmp_path
+
+
 def test_the_help_teaches_by_examples(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ending:
         main.main(["train", "--help"])

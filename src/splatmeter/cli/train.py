@@ -104,11 +104,22 @@ def run(words: Sequence[str]) -> int:
 
 def parse(words: Sequence[str]) -> TrainArguments:
     """With --resume and -m alone, the settings of the run in that folder are the defaults."""
-    kept = without_ignored(arguments.normalise(words, SHORT))
+    kept = _here_by_name(without_ignored(arguments.normalise(words, SHORT)))
     chosen = _parse(kept, {})
     if not chosen.resume or chosen.model_path is None or chosen.source_path != Path():
         return chosen
     return _parse(kept, earlier_settings(chosen.model_path))
+
+
+def _here_by_name(words: list[str]) -> list[str]:
+    """`-s .` as the folder's own name: the bare dot is what an option that was not given looks like."""
+    at = words.index("--source-path") + 1 if "--source-path" in words else len(words)
+    if at < len(words) and Path(words[at]) == Path():
+        words[at] = str(Path.cwd())
+    return [
+        f"--source-path={Path.cwd()}" if word in ("--source-path=.", "--source-path=./") else word
+        for word in words
+    ]
 
 
 def _parse(words: Sequence[str], earlier: dict[str, Any]) -> TrainArguments:
