@@ -96,6 +96,7 @@ class TensorBoard:
         if files is None or " " not in name:
             self._writer.add_scalar(name, value, step)
             return
-        from tensorboardX.proto.summary_pb2 import Summary
+        # protobuf makes the class at run time, where type checkers cannot see it
+        from tensorboardX.proto.summary_pb2 import Summary  # pyright: ignore[reportAttributeAccessIssue]
 
         files.add_summary(Summary(value=[Summary.Value(tag=name, simple_value=value)]), step)
