@@ -4,9 +4,10 @@
 
 `--yardstick` is a folder with yardstick.so (../shared/yardstick/build.sh) and g140.npz, g1m.npz
 (../shared/yardstick/make_workload.py 1.5 1.5). Each round runs both engines once on the same camera in random
-order; a ratio is exp(mean of ln(yardstick / ours)) with its 95 % interval over rounds. Ours includes the 3D
-filter, densification statistics, dense Adam semantics and the same bits for any number of threads; the yardstick has none
-of these, and is given the filtered scales and opacities, so that both blend the same Gaussians. Rounds during which other processes used more than 5 % of the machine are repeated.
+order; a ratio is exp(mean of ln(yardstick / ours)) with its 95 % interval over rounds. Ours includes the
+3D filter, densification statistics, dense Adam semantics and the same bits for any number of threads; the
+yardstick has none of these, and is given the filtered scales and opacities, so that both blend the same
+Gaussians. Rounds during which other processes used more than 5 % of the machine are repeated.
 """
 
 from __future__ import annotations
@@ -218,6 +219,19 @@ def summary(name: str, size: str, threads: int, logs: list[dict], refused: int) 
     }  # fmt: skip
 
 
+def tell(result: dict) -> None:
+    title = f"{result['workload']} {result['size']}, {result['threads']} threads"
+    if not result["rounds"]:
+        print(f"{title}: the machine was never quiet")
+        return
+    ratio, low, high = result["ratio"]
+    times = f"ours {result['ours_ms']:.1f} ms, yardstick {result['yardstick_ms']:.1f} ms"
+    print(f"{title}: {ratio:.3f} x [{low:.3f}, {high:.3f}], {times}, {result['refused']} rounds refused")
+    for key, entry in result["passes"].items():
+        times = f"ours {entry['ours_ms']:7.2f} ms  yardstick {entry['yardstick_ms']:7.2f} ms"
+        print(f"    {key:<15} {times}  {entry['ratio'][0]:.2f} x")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -235,16 +249,7 @@ def main() -> None:
                 continue
             result = measure(arguments.yardstick, name, size, arguments.threads, arguments.rounds)
             results.append(result)
-            if not result["rounds"]:
-                print(f"{name} {size}: the machine was never quiet")
-                continue
-            low, high = result["ratio"][1:]
-            print(f"{name} {size}, {arguments.threads} threads: {result['ratio'][0]:.3f} x [{low:.3f}, {high:.3f}] "
-                  f"ours {result['ours_ms']:.1f} ms, yardstick {result['yardstick_ms']:.1f} ms, {result['refused']} rounds refused")  # fmt: skip
-            for key, entry in result["passes"].items():
-                print(
-                    f"    {key:<15} ours {entry['ours_ms']:7.2f} ms  yardstick {entry['yardstick_ms']:7.2f} ms  {entry['ratio'][0]:.2f} x"
-                )
+            tell(result)
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1) + "\n")
 
