@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "../engine.hpp"
+#include "../limits.hpp"
 
 namespace nb = nanobind;
 using namespace splat;
@@ -216,6 +217,21 @@ class PyEngine {
     return result;
   }
 
+  nb::dict step_work() {
+    StepWork work;
+    {
+      nb::gil_scoped_release unlocked;
+      work = splat::step_work(engine_);
+    }
+    nb::dict result;
+    result["gaussians"] = engine_.table.count, result["behind"] = work.behind, result["visible"] = work.visible;
+    result["visible_behind"] = work.visible_behind, result["seen"] = work.seen, result["pairs"] = work.pairs;
+    result["walked"] = work.walked, result["items"] = work.items, result["vectors"] = work.vectors, result["pixels"] = work.pixels;
+    return result;
+  }
+  double measured_flops() { nb::gil_scoped_release unlocked; return splat::measured_flops(engine_.pool); }
+  double measured_bandwidth() { nb::gil_scoped_release unlocked; return splat::measured_bandwidth(engine_.pool); }
+
   int visible_count() const { return engine_.visible_count; }
   uint32_t pair_count() const { return engine_.pair_count; }
   size_t workspace_bytes() const { return engine_.workspace_bytes(); }
@@ -232,6 +248,11 @@ class PyEngine {
   }
   Engine engine_;
 };
+
+void run_stopwatches(int count) {  // what timing a pass costs, for whoever times this call
+  double seconds = 0;
+  for (int k = 0; k < count; k++) Stopwatch watch{seconds};
+}
 
 std::vector<std::string> instruction_sets() {
   const Kernels* list[4];
@@ -262,6 +283,9 @@ NB_MODULE(_native, m) {
       .def("morton_order", &PyEngine::morton_order)
       .def("take_rows", &PyEngine::take_rows, nb::arg("rows"), nb::arg("source"), nb::arg("zeroed").none(), nb::arg("to"))
       .def("timings", &PyEngine::timings)
+      .def("step_work", &PyEngine::step_work)
+      .def("measured_flops", &PyEngine::measured_flops)
+      .def("measured_bandwidth", &PyEngine::measured_bandwidth)
       .def_prop_ro("visible_count", &PyEngine::visible_count)
       .def_prop_ro("pair_count", &PyEngine::pair_count)
       .def_prop_ro("workspace_bytes", &PyEngine::workspace_bytes)
@@ -269,6 +293,7 @@ NB_MODULE(_native, m) {
   m.def("instruction_sets", &instruction_sets, "those this machine can run, best first");
   m.def("instruction_set", [] { return std::string(kernels().name); });
   m.def("force_instruction_set", [](const std::string& name) { require(force_kernels(name.c_str()), "this machine cannot run that instruction set"); });
+  m.def("run_stopwatches", &run_stopwatches, "start and stop the stopwatch of a pass so many times");
   m.attr("compiler") = SPLAT_COMPILER;
   bind_demo(m);
 }
