@@ -14,6 +14,7 @@ from splatmeter.densify.densifier import DensifySettings
 from splatmeter.errors import UsageError
 from splatmeter.ops import RasterSettings
 from splatmeter.scene.scene import SceneOptions
+from splatmeter.train import progressive
 from splatmeter.update.schedule import Schedule
 
 PLAIN_KERNEL_SIZE = 0.3
@@ -51,6 +52,8 @@ class TrainConfig:
     """Replace three in ten views by a random one at least 800 pixels wide."""
     photo_cache: str = "auto"
     """Memory for decoded photos, such as 2G; auto keeps all of them within a quarter of free memory."""
+    progressive: str = "none"
+    """Coarse to fine: none, standard, or divisor:last step, such as 4:300,2:1500; then the full size."""
 
     # ---- the method ---------------------------------------------------------------------------------------
     sh_degree: int = 3
@@ -257,6 +260,7 @@ def _check(config: TrainConfig) -> None:
     _require(
         "aggressive_prune_opacity", config, lambda value: value is None or 0 < value < 1, "between 0 and 1"
     )
+    progressive.parse(config.progressive)
     for name in ("ray_jitter", "resample_gt_image"):
         if getattr(config, name):
             raise UsageError(
