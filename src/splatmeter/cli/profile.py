@@ -32,8 +32,8 @@ DESCRIPTION = """Where the time of a training step goes.
 Runs training steps on the Gaussians given: those of a model or checkpoint, else one for each point of the
 scene. They hardly move (the learning rates are tiny), so every step does the work of the first. For each pass
 the table tells milliseconds, its share of the step, and what share of the machine's limit it reaches:
-arithmetic (fused multiply-adds) or memory bandwidth, whichever binds, both measured here first. The work of a pass
-is counted, not guessed; cli/profile_work.py says how. Nothing else should run meanwhile.
+arithmetic (fused multiply-adds) or memory bandwidth, whichever binds, both measured here first. The work of a
+pass is counted, not guessed; cli/profile_work.py says how. Nothing else should run meanwhile.
 
 Examples:
   splatmeter profile
