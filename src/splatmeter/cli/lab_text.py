@@ -49,6 +49,8 @@ class SessionProgress:
             self.blocks_done += 1
             self.blocks_left -= 1
             self._block_ended = time.monotonic()
+        elif beat.stage == "block repeated":
+            self._line(f"block {beat.block + 1} is run again: {clean(beat.arm)}", "\n")
         elif beat.result is not None:
             timing = beat.result.get("timing") or {}
             rate = f"{timing['steps_per_second']:.3f} it/s" if timing else "no time"

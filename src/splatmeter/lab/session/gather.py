@@ -150,14 +150,14 @@ def sessions_of(lab: Lab, reference: str, candidate: str) -> list[str]:
     A session under way is not among them: judging it early would be peeking.
     """
     rows = Index(lab).rows(
-        "SELECT session, arms FROM sessions s WHERE kind != 'record' AND ended IS NOT NULL AND EXISTS"
+        "SELECT session, kind, arms FROM sessions s WHERE kind != 'record' AND ended IS NOT NULL AND EXISTS"
         " (SELECT 1 FROM runs r WHERE r.session = s.session AND r.counted = 1) ORDER BY session"
     )
     found: list[str] = []
     for row in rows:
         phases = [arm["phase"] for arm in json.loads(row["arms"])]
         if reference == candidate:
-            fits = phases.count(reference) >= 2
+            fits = row["kind"] == "aa" and reference in phases
         else:
             fits = reference in phases and candidate in phases
         if fits and (lab.sessions / row["session"]).exists():
