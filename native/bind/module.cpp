@@ -175,6 +175,19 @@ class PyEngine {
     kernels().settle(engine_.pool, table.table);
   }
 
+  void explore(PyTable& table, const std::vector<uint32_t>& keys, float noise, float opacity_weight, float scale_weight,
+               float opacity_distance, float scale_distance, float second_correction) {
+    require(table.table.geometry_moments, "a table without moments cannot be trained");
+    require(keys.size() == 5, "five keys are needed");
+    Exploration e;
+    for (int k = 0; k < 5; k++) e.keys[k] = keys[k];
+    e.noise = noise, e.second_correction = second_correction;
+    e.opacity_weight = opacity_weight, e.scale_weight = scale_weight;
+    e.opacity_distance = opacity_distance, e.scale_distance = scale_distance;
+    nb::gil_scoped_release unlocked;
+    kernels().explore(engine_.pool, table.table, e);
+  }
+
   void sampling_distance(Floats<2> means, nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> cameras, Floats<1> distance) {
     require(means.shape(1) == 3 && cameras.shape(1) == 18 && distance.shape(0) == means.shape(0), "means must be [N, 3] and cameras [C, 18]");
     std::vector<Camera> list;
@@ -278,6 +291,7 @@ NB_MODULE(_native, m) {
       .def("loss", &PyEngine::loss, nb::arg("render"), nb::arg("photo"), nb::arg("ssim_weight"), nb::arg("gradient").none())
       .def("adam", &PyEngine::adam)
       .def("settle", &PyEngine::settle)
+      .def("explore", &PyEngine::explore)
       .def("sampling_distance", &PyEngine::sampling_distance)
       .def("neighbour_distance", &PyEngine::neighbour_distance)
       .def("morton_order", &PyEngine::morton_order)
