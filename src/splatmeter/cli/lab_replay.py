@@ -94,7 +94,7 @@ def _carry_out(lab: Lab, measurement: Measurement) -> None:
         keep_models=measurement.keep_models,
     )
     planned = plans.load(lab, session) if session else None
-    carry_out(lab, planned or plans.make(lab, measurement.kind, measurement.arms, wishes))
+    carry_out(lab, planned or plans.make(lab, measurement.kind, measurement.arms, wishes), told=False)
 
 
 def _tell(lab: Lab, plan: Replay, protocol: Protocol, chosen: Namespace) -> int:

@@ -94,7 +94,8 @@ def _begin(lab: Lab, kind: str, phases: list[str], chosen: Namespace) -> int:
     return carry_out(lab, plans.make(lab, kind, phases, wishes))
 
 
-def carry_out(lab: Lab, plan: SessionPlan) -> int:
+def carry_out(lab: Lab, plan: SessionPlan, told: bool = True) -> int:
+    """`told`: the verdicts of the last arm are printed at the end."""
     session = Session(lab, plan, ChildProcess())
     steps = (session.protocol.start_iteration, session.protocol.end_iteration)
     progress = SessionProgress(plan.blocks, len(done_blocks(session.folder)), steps)
@@ -106,7 +107,8 @@ def carry_out(lab: Lab, plan: SessionPlan) -> int:
                 print(f"predicted memory {bytes_text(needed)}", file=sys.stderr)
             progress.show(beat)
     Index(lab).sync()
-    _tell(lab, plan)
+    if told:
+        _tell(lab, plan)
     return 0
 
 

@@ -7,7 +7,6 @@ questionable, quality lost, slower, faster, no speed-up, undecided.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -85,11 +84,10 @@ def may_stop(comparison: Comparison) -> bool:
     Quality is judged once, when it has stopped. Its bounds hold for one look; they would not if a run ended
     as soon as they please somebody, and they stay honest because the times they are looked at ignore them.
     """
-    speed = dataclasses.replace(
-        comparison, quality=(), findings=tuple(f for f in comparison.findings if f.kind != QUALITY_GAIN)
-    )
-    settled = (_questionable, _slower, _no_speed_up)
-    return _shown_faster(speed) or any(rule(speed) is not None for rule in settled)
+    objections = [f for f in comparison.findings if f.questions_the_verdict and f.kind != QUALITY_GAIN]
+    if objections or (comparison.noise is not None and comparison.noise.failed):
+        return True
+    return _shown_faster(comparison) or any(rule(comparison) for rule in (_slower, _no_speed_up))
 
 
 def _questionable(comparison: Comparison) -> Verdict | None:

@@ -58,6 +58,7 @@ class Watch:
         return {
             "foreign_cpu_share": self._foreign_share(outcome, partners),
             "throttled": self._throttled,
+            "card_bytes": self._card.memory().total_bytes if self._card else None,
             "shared_memory": self._spill(),
         }
 
