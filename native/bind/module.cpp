@@ -9,7 +9,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "../engine.hpp"
+#include "../dispatch.hpp"
 #include "../limits.hpp"
 
 namespace nb = nanobind;
@@ -305,7 +305,8 @@ NB_MODULE(_native, m) {
       .def_prop_ro("workspace_bytes", &PyEngine::workspace_bytes)
       .def_prop_ro("threads", &PyEngine::threads);
   m.def("instruction_sets", &instruction_sets, "those this machine can run, best first");
-  m.def("instruction_set", [] { return std::string(kernels().name); });
+  m.def("instruction_set", [] { return std::string(kernels().name); }, nb::call_guard<nb::gil_scoped_release>());
+  m.def("instruction_set_note", &kernels_note, nb::call_guard<nb::gil_scoped_release>(), "about one that was not used; mostly empty");
   m.def("force_instruction_set", [](const std::string& name) { require(force_kernels(name.c_str()), "this machine cannot run that instruction set"); });
   m.def("run_stopwatches", &run_stopwatches, "start and stop the stopwatch of a pass so many times");
   m.attr("compiler") = SPLAT_COMPILER;
