@@ -25,8 +25,8 @@ options=()
 runner=()
 case $kind in
     plain) options+=("-DCMAKE_CXX_COMPILER=$cxx") ;;
-    address) options+=("-DCMAKE_CXX_COMPILER=$cxx"); flags="-g -fsanitize=address,undefined -fno-sanitize-recover=all" ;;
-    thread) options+=("-DCMAKE_CXX_COMPILER=$cxx"); flags="-g -fsanitize=thread" ;;
+    address) options+=("-DCMAKE_CXX_COMPILER=$cxx" -DSPLAT_OPTIMIZATION=-O1); flags="-g -fsanitize=address,undefined -fno-sanitize-recover=all" ;;
+    thread) options+=("-DCMAKE_CXX_COMPILER=$cxx" -DSPLAT_OPTIMIZATION=-O1); flags="-g -fsanitize=thread" ;;
     neon)
         need aarch64-linux-gnu-g++ "apt-get install g++-aarch64-linux-gnu"
         need qemu-aarch64 "apt-get install qemu-user"
