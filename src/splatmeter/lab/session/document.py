@@ -177,7 +177,8 @@ def _changes(phase: Phase) -> tuple[str, ...]:
 
 
 def _configuration(protocol: Protocol, lab: Lab) -> dict[str, str]:
-    started = next((r["started"] for p in lab.phases.all() for r in counted_results(lab, p.name)), {})
+    result = next((r for p in lab.phases.all() for r in counted_results(lab, p.name)), {})
+    started = result.get("started") or {}
     counts = (len(started.get("train_images", ())), len(started.get("test_images", ())))
     split = f"{counts[0]} train, {counts[1]} test images" if any(counts) else "counts unknown"
     begin = f"iteration {protocol.start_iteration} → {protocol.end_iteration}"
@@ -189,6 +190,21 @@ def _configuration(protocol: Protocol, lab: Lab) -> dict[str, str]:
         "Test evaluation": f"iterations {', '.join(map(str, protocol.evaluation_steps))} ({split})",
         "Seeds": f"{protocol.seed} to {protocol.seed + protocol.seeds - 1}, the same in both arms of a block",
         "Tolerated difference": f"{100 * protocol.tolerated_difference:g} %",
+        **_machine(result.get("facts") or {}),
+    }
+
+
+def _machine(facts: dict[str, Any]) -> dict[str, str]:
+    """As the runs saw it; {} if they do not tell."""
+    cpu, versions = facts.get("cpu") or {}, facts.get("versions") or {}
+    if not cpu or not versions:
+        return {}
+    usable = (facts.get("limits") or {}).get("usable_cpus", cpu.get("logical"))
+    memory = f"{cpu.get('memory_bytes', 0) / 1e9:.1f} GB"
+    software = [f"{name} {version}" for name, version in versions.items() if name != "torch"]
+    return {
+        "Hardware": f"{cpu.get('model', 'unknown processor')}, {usable} usable processors, {memory} of memory",
+        "Environment": ", ".join(software),
     }
 
 
