@@ -35,9 +35,9 @@ class SessionProgress:
     """One line that is redrawn on a terminal; one line per run elsewhere."""
 
     def __init__(
-        self, blocks: int, already: int, steps: tuple[int, int], stream: TextIO = sys.stderr
+        self, blocks: int, already: int, steps: tuple[int, int], stream: TextIO | None = None
     ) -> None:
-        self.steps, self.stream = steps, stream
+        self.steps, self.stream = steps, stream or sys.stderr
         self.blocks_left = max(0, blocks - already)
         self.blocks_done = 0
         self._begin = time.monotonic()
