@@ -245,6 +245,15 @@ class PyEngine {
   double measured_flops() { nb::gil_scoped_release unlocked; return splat::measured_flops(engine_.pool); }
   double measured_bandwidth() { nb::gil_scoped_release unlocked; return splat::measured_bandwidth(engine_.pool); }
 
+  // Everything that grows with the Gaussians, before rows are moved: the table needs the room, and the next forward
+  // pass makes it anew.
+  void release_workspace() {
+    Engine& e = engine_;
+    e.splats.release(), e.boxes.release(), e.visible.release(), e.depth_keys[0].release(), e.depth_keys[1].release();
+    e.depth_order.release(), e.runs.release(), e.pairs.release(), e.pair_gradients.release();
+    e.visible_count = e.tile_columns = e.tile_rows = 0, e.pair_count = 0, e.forward_number++;  // tapes are stale now
+  }
+
   int visible_count() const { return engine_.visible_count; }
   uint32_t pair_count() const { return engine_.pair_count; }
   size_t workspace_bytes() const { return engine_.workspace_bytes(); }
@@ -297,6 +306,7 @@ NB_MODULE(_native, m) {
       .def("morton_order", &PyEngine::morton_order)
       .def("take_rows", &PyEngine::take_rows, nb::arg("rows"), nb::arg("source"), nb::arg("zeroed").none(), nb::arg("to"))
       .def("timings", &PyEngine::timings)
+      .def("release_workspace", &PyEngine::release_workspace)
       .def("step_work", &PyEngine::step_work)
       .def("measured_flops", &PyEngine::measured_flops)
       .def("measured_bandwidth", &PyEngine::measured_bandwidth)
