@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from splatmeter.backends.native.reuse import ImagePool
 from splatmeter.errors import SplatmeterError
 from splatmeter.ops import (
     F32,
@@ -94,11 +95,11 @@ class _Engine:
     def __init__(self, native, table_type) -> None:  # extension types
         self.native = native
         self._table_type = table_type
-        self._images: tuple[F32, F32, F32] | None = None
+        self._images = ImagePool()
 
     def forward(self, table: Table, camera: Pinhole, settings: RasterSettings) -> tuple[Rendering, _Tape]:
-        color = np.empty((3, camera.height, camera.width), np.float32)
-        transmittance = np.empty((camera.height, camera.width), np.float32)
+        color = self._images.empty((3, camera.height, camera.width))
+        transmittance = self._images.empty((camera.height, camera.width))
         handle = self._handle(table)
         number = self.native.forward(
             handle,
@@ -165,7 +166,7 @@ class _Engine:
             self.native.settle(self._handle(table))
 
     def image_loss(self, render: F32, photo: NDArray[np.uint8], ssim_weight: float) -> tuple[Similarity, F32]:
-        gradient = np.empty_like(render)
+        gradient = self._images.empty(render.shape)
         return Similarity(*self.native.loss(render, photo, ssim_weight, gradient)), gradient
 
     def similarity(self, render: F32, photo: NDArray[np.uint8]) -> Similarity:
@@ -189,7 +190,9 @@ class _Engine:
         return order
 
     def rearrange(self, table: Table, sources: NDArray[np.int64], fresh: NDArray[np.bool_]) -> Table:
-        """One array at a time, each old one released as soon as it is copied: the peak is one array more."""
+        """One array at a time, each old one released as soon as it is copied: the peak is one array more,
+        less the workspace, which is given up meanwhile."""
+        self.native.release_workspace()
         sources = np.ascontiguousarray(sources, np.int64)
         fresh = np.ascontiguousarray(fresh, np.bool_)
         moved: dict[str, F32] = {}
