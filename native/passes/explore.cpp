@@ -20,7 +20,7 @@ INLINE u8 mixed(u8 x) {
 // Random bits named by (row, keys): the same whoever computes them, and whenever.
 INLINE u8 random_bits(u8 rows, uint32_t key, uint32_t other_key) { return mixed(mixed(rows + key) ^ other_key); }
 
-INLINE f8 as_fraction(u8 bits) { return __builtin_convertvector((i8)(bits >> 8), f8) * 0x1p-24f; }  // in [0, 1)
+INLINE f8 as_fraction(u8 bits) { return to_float((i8)(bits >> 8)) * 0x1p-24f; }  // in [0, 1)
 
 // Box and Muller's two normal numbers. The angle is uniform: its sine from a quarter turn either way, the sign of its
 // cosine from one more bit.
