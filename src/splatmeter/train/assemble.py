@@ -25,6 +25,7 @@ from splatmeter.train.session import starting_checkpoint
 from splatmeter.train.state import TrainingState, view_sampler
 from splatmeter.train.step import LOOK_AHEAD, Step
 from splatmeter.train.stopwatch import Stopwatch
+from splatmeter.update.exploration import Explorer
 from splatmeter.update.optimizer import Optimizer
 
 DECODING_THREADS = 2
@@ -65,6 +66,8 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
     views = Stages(scene.train, progressive.parse(config.progressive))
     photos = PhotoCache(expected.photo_cache_bytes, DECODING_THREADS, LOOK_AHEAD)
     schedule = config.schedule(scene.extent)
+    exploration = config.exploration_settings()
+    explorer = None if exploration is None else Explorer(exploration, backend)
     loss = ImageLoss(backend, config.lambda_dssim)
     return Parts(
         config=config,
@@ -72,7 +75,7 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
         scene=scene,
         state=state,
         photos=photos,
-        step=Step(config, backend, views, photos, loss, schedule, densifier),
+        step=Step(config, backend, views, photos, loss, schedule, densifier, explorer),
         growth=growth,
         clock=Stopwatch(resumed.clock_seconds),
         started_from=start,

@@ -44,8 +44,8 @@ def parse(text: str) -> tuple[Stage, ...]:
     later = all(one.last < two.last for one, two in pairwise(stages))
     if len(stages) < len(found) or not coarser or not later or any(stage.divisor < 2 for stage in stages):
         raise UsageError(
-            f"--progressive {text!r} makes no sense. Use none, standard, or stages of divisor:last step, each "
-            f"finer and later than the one before, such as {STANDARD_STAGES}."
+            f"--progressive {text!r} makes no sense. Use none, standard, or stages of divisor:last step, "
+            f"each finer and later than the one before, such as {STANDARD_STAGES}."
         )
     return stages
 

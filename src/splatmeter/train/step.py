@@ -12,6 +12,7 @@ from splatmeter.photos.cache import PhotoCache
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.progressive import Stages
 from splatmeter.train.state import TrainingState
+from splatmeter.update.exploration import Explorer
 from splatmeter.update.schedule import Schedule, next_degree
 
 LOOK_AHEAD = 4
@@ -36,10 +37,11 @@ class Step:
     loss: ImageLoss
     schedule: Schedule
     densifier: Densifier
+    explorer: Explorer | None = None
 
     def __call__(self, state: TrainingState) -> LossValue:
         number = state.step + 1
-        degree = next_degree(state.sh_degree, number, self.config.sh_degree)
+        degree = next_degree(state.sh_degree, number, self.config.sh_degree, self.config.sh_interval)
         view = self.views.at(number)[state.sampler.peek()]
         photo = self.photos.load(view.photo)  # u8 [3, H, W]; where it fails, nothing has changed yet
         state.sampler.next()
@@ -54,6 +56,8 @@ class Step:
             state.optimizer.observe(tape, image_gradient)
         else:
             state.optimizer.update(state.table, tape, image_gradient, self.schedule.rates(number))
+        if self.explorer is not None:
+            self.explorer(number, state.table, state.optimizer, self.schedule.rates(number))
         state.step, state.sh_degree = number, degree
         state.note_loss(loss.total)
         return loss

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -17,6 +18,7 @@ from splatmeter.ops import (
     MEANS,
     AdamStep,
     Backend,
+    Exploration,
     Gradients,
     Pinhole,
     RasterSettings,
@@ -65,6 +67,7 @@ def native_backend(threads: int | None = None, instruction_set: str | None = Non
         neighbour_distance=engine.neighbour_distance,
         morton_order=engine.morton_order,
         rearrange=engine.rearrange,
+        explore=engine.explore,
         timings=engine.timings,
         description=_description(_native, engine.native.threads),
     )
@@ -164,6 +167,19 @@ class _Engine:
     def settle(self, table: Table) -> None:
         if table.pending is not None:
             self.native.settle(self._handle(table))
+
+    def explore(self, table: Table, exploration: Exploration) -> None:
+        rates, steps = exploration.rates, exploration.steps
+        self.native.explore(
+            self._handle(table),
+            exploration.random_keys(),
+            math.sqrt(steps) * exploration.noise * rates.mean,
+            exploration.opacity_weight,
+            exploration.scale_weight,
+            steps * rates.opacity,
+            steps * rates.scale,
+            exploration.second_correction,
+        )
 
     def image_loss(self, render: F32, photo: NDArray[np.uint8], ssim_weight: float) -> tuple[Similarity, F32]:
         gradient = self._images.empty(render.shape)
