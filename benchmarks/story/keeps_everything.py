@@ -1,8 +1,8 @@
 """Our trainer with the evaluation loop that the user's fork had before its Phase 2d.
 
-Every render becomes a torch tensor that wants gradients, and nothing says `torch.no_grad()`: autograd keeps the
-render, its photo and every intermediate map of L1, PSNR and SSIM until the last view is done. The figures are
-the trainer's own, so that only memory differs. Arguments are those of `splatmeter train`.
+Every render becomes a torch tensor that wants gradients, and nothing says `torch.no_grad()`: autograd keeps
+the render, its photo and every intermediate map of L1, PSNR and SSIM until the last view is done. The figures
+are the trainer's own, so that only memory differs. Arguments are those of `splatmeter train`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def keeping(views: Any, render: Any, photos: Any, similarity: Any, **options: An
 
 
 def give_back() -> None:
-    """As the original's torch.cuda.empty_cache() after an evaluation: training must not inherit its memory."""
+    """As the original's torch.cuda.empty_cache() after evaluations: training inherits none of its memory."""
     with suppress(OSError, AttributeError):  # glibc only
         ctypes.CDLL(None).malloc_trim(0)
 

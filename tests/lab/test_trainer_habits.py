@@ -54,7 +54,9 @@ def test_photos_on_a_card_are_counted_as_floats_and_never_overstated(tmp_path: P
     assert photo_bytes(scene, "images", -1) == 0
 
 
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> tuple[list[str], dict[str, Any]]:
+def asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any
+) -> tuple[list[str], dict[str, Any]]:
     """The options `eval` is given for a foreign model, and the run's result."""
     model = tmp_path / "model.ply"
     model.write_bytes(b"ply")

@@ -151,7 +151,9 @@ def _run_commands(commands: argparse._SubParsersAction) -> None:
             help="default: the protocol's; 10 for claims below 5 %%; at most, with --until-decided",
         )
         parser.add_argument(
-            "--until-decided", action="store_true", help="stop when an anytime-valid interval of the speed decides"
+            "--until-decided",
+            action="store_true",
+            help="stop when an anytime-valid interval of the speed decides",
         )
         parser.add_argument("--slices", type=float, nargs="?", const=3.0, default=0.0, metavar="SECONDS",
                             help="both processes live and take turns")  # fmt: skip

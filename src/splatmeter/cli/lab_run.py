@@ -119,9 +119,7 @@ def _decided(lab: Lab, plan: SessionPlan) -> bool:
 
     candidate = plan.arms[-1].phase
     with synced_once():
-        return all(
-            may_stop(comparison(lab, arm.phase, candidate, plan.session)) for arm in plan.arms[:-1]
-        )
+        return all(may_stop(comparison(lab, arm.phase, candidate, plan.session)) for arm in plan.arms[:-1])
 
 
 def _tell(lab: Lab, plan: SessionPlan) -> None:

@@ -1,4 +1,4 @@
-"""`--until-decided` looks at speed after every block and at quality once: why, and that it keeps its promise."""
+"""`--until-decided` looks at speed after every block and at quality once: why, and that its promise holds."""
 
 from __future__ import annotations
 

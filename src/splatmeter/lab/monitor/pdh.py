@@ -1,7 +1,7 @@
-r"""The card's counters on Windows itself, through pdh.dll: a tenth of a millisecond a sample, no helper process.
+r"""The card's counters on Windows itself, through pdh.dll: a tenth of a millisecond a sample and no helper.
 
-`PdhAddEnglishCounterW` takes English names on every system, however it is localised. Tested here with a stand-in
-for the library; it has not run on Windows.
+`PdhAddEnglishCounterW` takes English names on every system, however it is localised. Tested here with a
+stand-in for the library; it has not run on Windows.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _INSTANCE = re.compile(r"luid_0x[0-9a-f]+_0x[0-9a-f]+_phys_\d+", re.IGNORECASE)
 class _Value(ctypes.Structure):
     """PDH_FMT_COUNTERVALUE with its largest member; ctypes aligns it as the compiler does."""
 
-    _fields_ = [("status", ctypes.c_uint32), ("large", ctypes.c_int64)]  # noqa: RUF012 (ctypes' own way)
+    _fields_ = [("status", ctypes.c_uint32), ("large", ctypes.c_int64)]
 
 
 class Item(ctypes.Structure):
     """PDH_FMT_COUNTERVALUE_ITEM_W: one instance of a counter with a wildcard."""
 
-    _fields_ = [("name", ctypes.c_wchar_p), ("value", _Value)]  # noqa: RUF012
+    _fields_ = [("name", ctypes.c_wchar_p), ("value", _Value)]
 
 
 class PdhError(OSError):

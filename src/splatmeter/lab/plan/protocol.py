@@ -20,9 +20,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "split": ("eval", "test_every", "test_count"),
     "start": ("start_iteration", "checkpoint", "sha256", "prepare_seed"),
     "run": (
-        "iterations", "evaluate_at", "warm_up", "seed", "seeds", "options", "patterns",
-        "most_foreign_cpu", "repeats",
-    ),  # fmt: skip
+        *("iterations", "evaluate_at", "warm_up", "seed", "seeds", "options", "patterns"),
+        *("most_foreign_cpu", "repeats"),
+    ),
     "judgement": ("tolerance", "tolerated_difference", "blocks", "lpips"),
 }
 """Where each field stands in the file; every field of Protocol stands somewhere."""

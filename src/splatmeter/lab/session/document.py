@@ -203,7 +203,7 @@ def _machine(facts: dict[str, Any]) -> dict[str, str]:
     memory = f"{cpu.get('memory_bytes', 0) / 1e9:.1f} GB"
     software = [f"{name} {version}" for name, version in versions.items() if name != "torch"]
     return {
-        "Hardware": f"{cpu.get('model', 'unknown processor')}, {usable} usable processors, {memory} of memory",
+        "Hardware": f"{cpu.get('model', 'unknown')}, {usable} usable processors, {memory} of memory",
         "Environment": ", ".join(software),
     }
 

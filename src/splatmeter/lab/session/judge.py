@@ -79,15 +79,14 @@ class Judge:
         words += ["-i", protocol.images] if protocol.images else []
         return [*words, "--lpips", "vgg" if protocol.lpips else "none"]
 
-
     def _split(self, spec: RunSpec, result: dict[str, Any]) -> list[str]:
-        """The trainer's own rule where it wrote one down, else the protocol's: its test views must be ours."""
+        """The trainer's own rule where it wrote one down, else the protocol's: our test views are its own."""
         if not self.protocol.eval:
             return []
         every, count = self.protocol.test_every, self.protocol.test_count
         own = stated_test_every(spec.request.output)
         if own and own != every and not count:
-            warning = f"the trainer held out every {own}th photo, the protocol says {every}; judged on its own"
+            warning = f"every {own}th photo was held out, the protocol says {every}; judged as it was done"
             if warning not in result["warnings"]:
                 result["warnings"].append(warning)
             every = own

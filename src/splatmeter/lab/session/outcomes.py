@@ -59,7 +59,7 @@ class Outcome:
         if self.too_noisy:
             noise = 100 * self.item.comparison.speed.main.log_deviation
             limit = 100 * self.measurement.most_deviation
-            return f"expected {wanted}; s_d of {noise:.2f} % is above {limit:.3g} %: the machine was too noisy"
+            return f"expected {wanted}; s_d of {noise:.2f} % is above {limit:.3g} %: too noisy a machine"
         return f"expected {wanted}: {'as expected' if self.as_expected else 'NOT as expected'}"
 
 
@@ -69,8 +69,8 @@ def session_of(lab: Lab, wanted: Measurement) -> str:
     for path in sorted(lab.sessions.glob("*/session.json")):
         plan = plans.load(lab, path.parent.name)
         same = (plan.kind, plan.order_seed) == (wanted.kind, wanted.order_seed)
-        ended = (path.parent / "ended.json").exists()
-        if same and [arm.phase for arm in plan.arms] == wanted.arms and (not ended or done_blocks(path.parent)):
+        refused = (path.parent / "ended.json").exists() and not done_blocks(path.parent)
+        if same and [arm.phase for arm in plan.arms] == wanted.arms and not refused:
             found = path.parent.name
     return found
 

@@ -152,9 +152,7 @@ class Session:
             results.append((yield from self._finish(block, run, result)))
         return results
 
-    def _finish(
-        self, block: int, run: Run, result: dict[str, Any]
-    ) -> Generator[Beat, None, dict[str, Any]]:
+    def _finish(self, block: int, run: Run, result: dict[str, Any]) -> Generator[Beat, None, dict[str, Any]]:
         if result["status"] == "finished":
             yield Beat(block, self.plan.blocks, run.spec.identity.arm, "judging")
             self.judge.complete(result, run.spec)
