@@ -82,8 +82,9 @@ def test_the_monitor_itself_is_an_arm_that_can_be_measured(tmp_path: Path) -> No
     ]  # fmt: skip
     found = judged(lab, "baseline", "baseline", plan.session)
     assert found.comparison.candidate == "baseline#watched" and found.verdict.exit_code == 0
-    with pytest.raises(UsageError, match="slices"):
-        carried_out(lab, "overhead", ["baseline", "baseline"], trainer(), blocks=4, slices=1.0)
+    for wish in ({"slices": 1.0}, {"monitor": False}):
+        with pytest.raises(UsageError, match="whole runs"):
+            carried_out(lab, "overhead", ["baseline", "baseline"], trainer(), blocks=4, **wish)
 
 
 def test_a_recorded_run_may_be_longer_than_the_protocol_and_no_other(tmp_path: Path) -> None:

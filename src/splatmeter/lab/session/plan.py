@@ -96,8 +96,11 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
         raise UsageError(
             f"{blocks} blocks cannot decide anything; at least {FEWEST_BLOCKS} are needed (10 below 5 %)"
         )
-    if wishes.slices and kind == "overhead":
-        raise UsageError("slices cannot tell the monitor's cost: it watches while its arm stands still, too")
+    if kind == "overhead" and (wishes.slices or not wishes.monitor):
+        raise UsageError(
+            "the monitor's cost is measured by whole runs with it and without it: leave out --slices"
+            " (it watches while its arm stands still, too) and --no-monitor"
+        )
     if wishes.slices and len(phases) != 2:
         raise UsageError("--slices alternates between exactly two arms; use it with `lab ab` or `lab aa`")
     seed = wishes.seed if wishes.seed is not None else secrets.randbelow(2**31)
