@@ -1,0 +1,111 @@
+"""A training whose Gaussians stay the same asks for no more memory after its first steps."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from splatmeter import memory
+from splatmeter.ops import Pinhole, RasterSettings, Rates, empty_table
+from splatmeter.update.optimizer import Optimizer
+
+pytest.importorskip("splatmeter._native", reason="memory of the engine was not checked: it is not built")
+
+from splatmeter.backends.native.reuse import MOST_KEPT, ImagePool
+from splatmeter.backends.registry import backend
+
+WIDTH, HEIGHT = 320, 240
+IMAGE_BYTES = 3 * WIDTH * HEIGHT * 4
+CAMERAS = [
+    Pinhole(np.eye(3), np.array([x, 0.0, 4.0]), 300, 300, 160, 120, WIDTH, HEIGHT) for x in (-0.3, 0.0, 0.3)
+]
+
+
+class Training:
+    def __init__(self) -> None:
+        generator = np.random.default_rng(1)
+        self.backend = backend("native", 2)
+        self.table = empty_table(3000)
+        self.table.geometry[:, :3] = generator.normal(0, 0.8, (3000, 3))
+        self.table.geometry[:, 3:6] = generator.normal(-3, 0.3, (3000, 3))
+        self.table.geometry[:, 6:10] = generator.normal(size=(3000, 4))
+        self.table.harmonics[:] = generator.normal(0, 0.2, (3000, 48))
+        self.optimizer = Optimizer(self.backend)
+        self.photo = generator.integers(0, 255, (3, HEIGHT, WIDTH)).astype(np.uint8)
+
+    def steps(self, count: int) -> None:
+        for number in range(count):
+            rendering, tape = self.backend.forward(
+                self.table, CAMERAS[number % len(CAMERAS)], RasterSettings()
+            )
+            _, gradient = self.backend.image_loss(rendering.color, self.photo, 0.2)
+            self.optimizer.update(self.table, tape, gradient, Rates(*[1e-6] * 6))
+
+    @property
+    def workspace_bytes(self) -> int:
+        return self.backend.forward.__self__.native.workspace_bytes  # type: ignore[attr-defined]
+
+
+def test_two_hundred_steps_after_the_first_allocate_nothing_lasting() -> None:
+    training = Training()
+    training.steps(10)
+    workspace, resident = training.workspace_bytes, memory.resident_bytes()
+    training.steps(200)
+    assert training.workspace_bytes == workspace
+    assert memory.resident_bytes() - resident < IMAGE_BYTES
+
+
+def test_no_step_allocates_an_image() -> None:
+    training = Training()
+    training.steps(10)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        training.steps(3)
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        training.steps(20)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak - before < IMAGE_BYTES / 10
+
+
+def test_the_workspace_is_given_up_while_rows_move_and_comes_back() -> None:
+    training = Training()
+    training.steps(2)
+    before = training.workspace_bytes
+    training.backend.settle(training.table)
+    rows = np.arange(training.table.count)
+    moved = training.backend.rearrange(training.table, rows, np.zeros(len(rows), np.bool_))
+    assert training.workspace_bytes < before - 3000 * 100
+    training.table = moved
+    training.steps(3)
+    assert training.workspace_bytes <= before
+
+
+def test_a_tape_from_before_the_rows_moved_is_refused() -> None:
+    training = Training()
+    _, tape = training.backend.forward(training.table, CAMERAS[0], RasterSettings())
+    rows = np.arange(training.table.count)
+    training.backend.rearrange(training.table, rows, np.zeros(len(rows), np.bool_))
+    with pytest.raises(ValueError, match="stale"):
+        training.backend.backward(tape, np.zeros((3, HEIGHT, WIDTH), np.float32), None)
+
+
+def test_an_image_somebody_holds_is_never_handed_out_again() -> None:
+    pool = ImagePool()
+    first = pool.empty((3, 4, 5))
+    assert pool.empty((3, 4, 5)) is not first
+    view = pool.empty((2, 2))[1:]
+    view[:] = 7
+    pool.empty((2, 2))[:] = 1
+    assert (view == 7).all()
+    address = first.ctypes.data
+    del first
+    assert pool.empty((3, 4, 5)).ctypes.data == address
+    for side in range(2 * MOST_KEPT):
+        assert pool.empty((side, side)).shape == (side, side)
