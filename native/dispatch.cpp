@@ -1,51 +1,106 @@
 // Chooses the passes compiled for this machine's instruction set.
-#include <cstring>
+#include "dispatch.hpp"
 
-#include "engine.hpp"
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "self_test.hpp"
 
 namespace splat {
 
-#if defined(SPLAT_HAS_AVX2)
+#if defined(SPLAT_X86)
+namespace avx512 { extern const Kernels table; }
 namespace avx2 { extern const Kernels table; }
-#endif
 namespace baseline { extern const Kernels table; }
+#elif defined(SPLAT_NEON)
+namespace neon { extern const Kernels table; }
+#else
+namespace baseline { extern const Kernels table; }
+#endif
 
 namespace {
 
-const Kernels* chosen = nullptr;
+constexpr int kMostLevels = 4;
 
+std::mutex choosing;  // guards the note, and a choice under way
+std::atomic<const Kernels*> chosen{nullptr};
+std::string note;
+
+#if defined(SPLAT_X86)
+// The compiler's own test looks at the processor and at the registers that the system saves.
 bool runs_avx2() {
-#if defined(SPLAT_HAS_AVX2)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-  return false;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+}
+bool runs_avx512() {
+  return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
 #endif
+
+int levels_here(Level list[kMostLevels]) {  // best first
+  int n = 0;
+#if defined(SPLAT_X86)
+  if (runs_avx512()) list[n++] = {&avx512::table, true};
+  if (runs_avx2()) list[n++] = {&avx2::table, false};
+  list[n++] = {&baseline::table, false};
+#elif defined(SPLAT_NEON)
+  list[n++] = {&neon::table, false};
+#else
+  list[n++] = {&baseline::table, false};
+#endif
+  return n;
 }
 
 }  // namespace
 
-int available_kernels(const Kernels* list[4]) {  // best first
-  int n = 0;
-#if defined(SPLAT_HAS_AVX2)
-  if (runs_avx2()) list[n++] = &avx2::table;
-#endif
-  list[n++] = &baseline::table;
-  return n;
+Choice choose(const Level* levels, int count) {
+  std::string note;
+  for (int i = 0; i + 1 < count; i++) {
+    const Kernels &candidate = *levels[i].kernels, &next = *levels[i + 1].kernels;
+    const std::string found = levels[i].on_trial ? disagreement(candidate, next) : "";
+    if (found.empty()) return {&candidate, note};
+    if (!note.empty()) note += ' ';
+    note.append(candidate.name).append(" is not used: in its self-test ").append(found);
+    note.append(" differs from what ").append(next.name).append(" computes.");
+  }
+  return {levels[count - 1].kernels, note};
+}
+
+int available_kernels(const Kernels* list[kMostLevels]) {
+  Level levels[kMostLevels];
+  const int count = levels_here(levels);
+  for (int i = 0; i < count; i++) list[i] = levels[i].kernels;
+  return count;
 }
 
 const Kernels& kernels() {
-  if (!chosen) {
-    const Kernels* list[4];
-    available_kernels(list);
-    chosen = list[0];
+  if (const Kernels* known = chosen.load(std::memory_order_acquire)) return *known;
+  std::lock_guard lock(choosing);
+  if (!chosen.load(std::memory_order_relaxed)) {
+    Level levels[kMostLevels];
+    Choice choice = choose(levels, levels_here(levels));
+    note = choice.note;
+    chosen.store(choice.kernels, std::memory_order_release);
   }
-  return *chosen;
+  return *chosen.load(std::memory_order_relaxed);
+}
+
+std::string kernels_note() {
+  kernels();
+  std::lock_guard lock(choosing);
+  return note;
 }
 
 bool force_kernels(const char* name) {
-  const Kernels* list[4];
-  for (int i = 0, n = available_kernels(list); i < n; i++)
-    if (!std::strcmp(list[i]->name, name)) return chosen = list[i], true;
+  Level levels[kMostLevels];
+  for (int i = 0, n = levels_here(levels); i < n; i++)
+    if (!std::strcmp(levels[i].kernels->name, name)) {
+      std::lock_guard lock(choosing);
+      note = levels[i].on_trial ? "It was asked for by name and skipped its self-test." : "";
+      chosen.store(levels[i].kernels, std::memory_order_release);
+      return true;
+    }
   return false;
 }
 

@@ -50,6 +50,14 @@ struct AdamStep {
   float second_correction = 1;  // 1 / sqrt(1 - beta2^number)
 };
 
+// See Exploration in ops.py; distances are rates times steps.
+struct Exploration {
+  uint32_t keys[5] = {};            // name the random numbers
+  float noise = 0;                  // times the gate and the covariance: of a standard normal draw
+  float opacity_weight = 0, scale_weight = 0, opacity_distance = 0, scale_distance = 0;
+  float second_correction = 1;      // 1 / (1 - beta2^number)
+};
+
 struct GradientArrays {  // the unfused backward's output
   float *geometry, *harmonics, *mean2d, *mean2d_absolute;
   bool* visible;
@@ -138,6 +146,7 @@ struct Kernels {
   void (*settle)(ThreadPool&, Table&);
   LossValue (*loss)(Engine&, int width, int height, const float* image, const uint8_t* photo, float ssim_weight, float* gradient);
   void (*sampling_distance)(ThreadPool&, int count, const float* means, int cameras, const Camera*, float* distance);
+  void (*explore)(ThreadPool&, Table&, const Exploration&);
 };
 
 const Kernels& kernels();                          // the best this machine can run, or the forced one

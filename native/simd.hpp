@@ -1,44 +1,36 @@
 // Vectors of eight floats by compiler extensions, and the few things those do not offer.
 // Included only by sources that are compiled once per instruction set, each into its own namespace.
+//
+// Eight, not sixteen, on AVX-512 too: eight is in the data and not only in the loops. A Gaussian's record is two vectors
+// of eight, rows become columns in blocks of 8x8, and a strip is eight pixels wide because the exact row range of a strip
+// is what saves most of the work; wider strips would blend more pixels that no Gaussian reaches.
 #pragma once
 #include <cstdint>
 #include <cstring>
 
 #include "layout.hpp"
-#if defined(__AVX2__)
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 #ifndef SPLAT_LEVEL
 #error "compile with -DSPLAT_LEVEL=<name of the instruction set>"
 #endif
 
-#define INLINE static inline __attribute__((always_inline))
+#define FORCED inline __attribute__((always_inline))
+#define INLINE static FORCED
 
 namespace splat::SPLAT_LEVEL {
 
+#if defined(__AVX2__)
 typedef float f8 __attribute__((vector_size(32)));
 typedef int32_t i8 __attribute__((vector_size(32)));
 typedef uint32_t u8 __attribute__((vector_size(32)));
 typedef int32_t i4 __attribute__((vector_size(16)));
 
-INLINE f8 all(float x) { return f8{x, x, x, x, x, x, x, x}; }
-INLINE f8 load(const float* p) { f8 v; memcpy(&v, p, 32); return v; }
-INLINE void store(float* p, f8 v) { memcpy(p, &v, 32); }
-INLINE f8 load_first(const float* p, int n) {  // the other lanes are zero
-  if (__builtin_expect(n == 8, 1)) return load(p);
-  f8 v = {};
-  for (int l = 0; l < n; l++) v[l] = p[l];
-  return v;
-}
-INLINE void store_first(float* p, f8 v, int n) {
-  if (__builtin_expect(n == 8, 1)) return store(p, v);
-  for (int l = 0; l < n; l++) p[l] = v[l];
-}
-INLINE f8 keep_where(i8 mask, f8 v) { return (f8)(mask & (i8)v); }
-INLINE f8 absolute(f8 v) { return (f8)((i8)v & 0x7fffffff); }
 INLINE i8 truncate(f8 v) { return __builtin_convertvector(v, i8); }
-
-#if defined(__AVX2__)
+INLINE f8 to_float(i8 v) { return __builtin_convertvector(v, f8); }
 INLINE f8 minimum(f8 a, f8 b) { return (f8)_mm256_min_ps((__m256)a, (__m256)b); }
 INLINE f8 maximum(f8 a, f8 b) { return (f8)_mm256_max_ps((__m256)a, (__m256)b); }
 INLINE f8 square_root(f8 a) { return (f8)_mm256_sqrt_ps((__m256)a); }
@@ -46,15 +38,44 @@ INLINE f8 round_down(f8 a) { return (f8)_mm256_floor_ps((__m256)a); }
 INLINE f8 round_up(f8 a) { return (f8)_mm256_ceil_ps((__m256)a); }
 INLINE f8 choose(i8 mask, f8 yes, f8 no) { return (f8)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)mask); }
 INLINE int sign_bits(i8 mask) { return _mm256_movemask_ps((__m256)mask); }
+
+// Rows become columns: r[i][l] <-> r[l][i].
+INLINE void transpose(f8* r) {
+  f8 a[8], b[8];
+  for (int i = 0; i < 4; i++) {
+    a[2 * i] = __builtin_shufflevector(r[2 * i], r[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    a[2 * i + 1] = __builtin_shufflevector(r[2 * i], r[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  for (int h = 0; h < 2; h++)
+    for (int k = 0; k < 2; k++) {
+      b[4 * h + 2 * k] = __builtin_shufflevector(a[4 * h + k], a[4 * h + k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      b[4 * h + 2 * k + 1] = __builtin_shufflevector(a[4 * h + k], a[4 * h + k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+  for (int i = 0; i < 4; i++) {
+    r[i] = __builtin_shufflevector(b[i], b[4 + i], 0, 1, 2, 3, 8, 9, 10, 11);
+    r[4 + i] = __builtin_shufflevector(b[i], b[4 + i], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
+
 #else
-INLINE f8 minimum(f8 a, f8 b) { return a < b ? a : b; }
-INLINE f8 maximum(f8 a, f8 b) { return a > b ? a : b; }
-INLINE f8 square_root(f8 a) { f8 r; for (int l = 0; l < 8; l++) r[l] = __builtin_sqrtf(a[l]); return r; }
-INLINE f8 round_down(f8 a) { f8 r; for (int l = 0; l < 8; l++) r[l] = __builtin_floorf(a[l]); return r; }
-INLINE f8 round_up(f8 a) { f8 r; for (int l = 0; l < 8; l++) r[l] = __builtin_ceilf(a[l]); return r; }
-INLINE f8 choose(i8 mask, f8 yes, f8 no) { return mask < 0 ? yes : no; }
-INLINE int sign_bits(i8 mask) { int r = 0; for (int l = 0; l < 8; l++) r |= (mask[l] < 0) << l; return r; }
+#include "halves.hpp"
 #endif
+
+INLINE f8 all(float x) { return f8{x, x, x, x, x, x, x, x}; }
+INLINE f8 load(const float* p) { f8 v; memcpy(&v, p, 32); return v; }
+INLINE void store(float* p, f8 v) { memcpy(p, &v, 32); }
+INLINE f8 load_first(const float* p, int n) {  // the other lanes are zero
+  if (__builtin_expect(n == 8, 1)) return load(p);
+  float lanes[8] = {};
+  for (int l = 0; l < n; l++) lanes[l] = p[l];
+  return load(lanes);
+}
+INLINE void store_first(float* p, f8 v, int n) {
+  if (__builtin_expect(n == 8, 1)) return store(p, v);
+  for (int l = 0; l < n; l++) p[l] = v[l];
+}
+INLINE f8 keep_where(i8 mask, f8 v) { return (f8)(mask & (i8)v); }
+INLINE f8 absolute(f8 v) { return (f8)((i8)v & 0x7fffffff); }
 INLINE f8 clamp(f8 x, f8 low, f8 high) { return minimum(maximum(x, low), high); }
 constexpr int kAllLanes = 255;
 INLINE f8 lane_numbers() { return f8{0, 1, 2, 3, 4, 5, 6, 7}; }
@@ -87,25 +108,7 @@ INLINE f8 log2_of(f8 x) {  // x > 0, normal
   f8 mantissa = (f8)(bits - exponent);  // in [0.707, 1.414)
   f8 s = (mantissa - 1.f) / (mantissa + 1.f), s2 = s * s;
   f8 series = ((0.2857142857f * s2 + 0.4f) * s2 + 0.6666666667f) * s2 + 2.f;
-  return __builtin_convertvector(exponent >> 23, f8) + kLog2E * series * s;
-}
-
-// Rows become columns: r[i][l] <-> r[l][i].
-INLINE void transpose(f8* r) {
-  f8 a[8], b[8];
-  for (int i = 0; i < 4; i++) {
-    a[2 * i] = __builtin_shufflevector(r[2 * i], r[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    a[2 * i + 1] = __builtin_shufflevector(r[2 * i], r[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-  for (int h = 0; h < 2; h++)
-    for (int k = 0; k < 2; k++) {
-      b[4 * h + 2 * k] = __builtin_shufflevector(a[4 * h + k], a[4 * h + k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-      b[4 * h + 2 * k + 1] = __builtin_shufflevector(a[4 * h + k], a[4 * h + k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-    }
-  for (int i = 0; i < 4; i++) {
-    r[i] = __builtin_shufflevector(b[i], b[4 + i], 0, 1, 2, 3, 8, 9, 10, 11);
-    r[4 + i] = __builtin_shufflevector(b[i], b[4 + i], 4, 5, 6, 7, 12, 13, 14, 15);
-  }
+  return to_float(exponent >> 23) + kLog2E * series * s;
 }
 
 // Four vectors to eight quadruples: quad l and quad l + 4 become the halves of r[l].
@@ -150,6 +153,6 @@ INLINE f8 sums_of(const f8* v) {
   return __builtin_shufflevector(quad[0], quad[1], 0, 1, 2, 3, 8, 9, 10, 11) +
          __builtin_shufflevector(quad[0], quad[1], 4, 5, 6, 7, 12, 13, 14, 15);
 }
-INLINE float sum_of(f8 v) { return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7])); }
+INLINE float sum_of(const f8 v) { return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7])); }
 
 }  // namespace splat::SPLAT_LEVEL

@@ -9,7 +9,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "../engine.hpp"
+#include "../dispatch.hpp"
+#include "../limits.hpp"
 
 namespace nb = nanobind;
 using namespace splat;
@@ -174,6 +175,19 @@ class PyEngine {
     kernels().settle(engine_.pool, table.table);
   }
 
+  void explore(PyTable& table, const std::vector<uint32_t>& keys, float noise, float opacity_weight, float scale_weight,
+               float opacity_distance, float scale_distance, float second_correction) {
+    require(table.table.geometry_moments, "a table without moments cannot be trained");
+    require(keys.size() == 5, "five keys are needed");
+    Exploration e;
+    for (int k = 0; k < 5; k++) e.keys[k] = keys[k];
+    e.noise = noise, e.second_correction = second_correction;
+    e.opacity_weight = opacity_weight, e.scale_weight = scale_weight;
+    e.opacity_distance = opacity_distance, e.scale_distance = scale_distance;
+    nb::gil_scoped_release unlocked;
+    kernels().explore(engine_.pool, table.table, e);
+  }
+
   void sampling_distance(Floats<2> means, nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> cameras, Floats<1> distance) {
     require(means.shape(1) == 3 && cameras.shape(1) == 18 && distance.shape(0) == means.shape(0), "means must be [N, 3] and cameras [C, 18]");
     std::vector<Camera> list;
@@ -216,6 +230,30 @@ class PyEngine {
     return result;
   }
 
+  nb::dict step_work() {
+    StepWork work;
+    {
+      nb::gil_scoped_release unlocked;
+      work = splat::step_work(engine_);
+    }
+    nb::dict result;
+    result["gaussians"] = engine_.table.count, result["behind"] = work.behind, result["visible"] = work.visible;
+    result["visible_behind"] = work.visible_behind, result["seen"] = work.seen, result["pairs"] = work.pairs;
+    result["walked"] = work.walked, result["items"] = work.items, result["vectors"] = work.vectors, result["pixels"] = work.pixels;
+    return result;
+  }
+  double measured_flops() { nb::gil_scoped_release unlocked; return splat::measured_flops(engine_.pool); }
+  double measured_bandwidth() { nb::gil_scoped_release unlocked; return splat::measured_bandwidth(engine_.pool); }
+
+  // Everything that grows with the Gaussians, before rows are moved: the table needs the room, and the next forward
+  // pass makes it anew.
+  void release_workspace() {
+    Engine& e = engine_;
+    e.splats.release(), e.boxes.release(), e.visible.release(), e.depth_keys[0].release(), e.depth_keys[1].release();
+    e.depth_order.release(), e.runs.release(), e.pairs.release(), e.pair_gradients.release();
+    e.visible_count = e.tile_columns = e.tile_rows = 0, e.pair_count = 0, e.forward_number++;  // tapes are stale now
+  }
+
   int visible_count() const { return engine_.visible_count; }
   uint32_t pair_count() const { return engine_.pair_count; }
   size_t workspace_bytes() const { return engine_.workspace_bytes(); }
@@ -232,6 +270,11 @@ class PyEngine {
   }
   Engine engine_;
 };
+
+void run_stopwatches(int count) {  // what timing a pass costs, for whoever times this call
+  double seconds = 0;
+  for (int k = 0; k < count; k++) Stopwatch watch{seconds};
+}
 
 std::vector<std::string> instruction_sets() {
   const Kernels* list[4];
@@ -257,18 +300,25 @@ NB_MODULE(_native, m) {
       .def("loss", &PyEngine::loss, nb::arg("render"), nb::arg("photo"), nb::arg("ssim_weight"), nb::arg("gradient").none())
       .def("adam", &PyEngine::adam)
       .def("settle", &PyEngine::settle)
+      .def("explore", &PyEngine::explore)
       .def("sampling_distance", &PyEngine::sampling_distance)
       .def("neighbour_distance", &PyEngine::neighbour_distance)
       .def("morton_order", &PyEngine::morton_order)
       .def("take_rows", &PyEngine::take_rows, nb::arg("rows"), nb::arg("source"), nb::arg("zeroed").none(), nb::arg("to"))
       .def("timings", &PyEngine::timings)
+      .def("release_workspace", &PyEngine::release_workspace)
+      .def("step_work", &PyEngine::step_work)
+      .def("measured_flops", &PyEngine::measured_flops)
+      .def("measured_bandwidth", &PyEngine::measured_bandwidth)
       .def_prop_ro("visible_count", &PyEngine::visible_count)
       .def_prop_ro("pair_count", &PyEngine::pair_count)
       .def_prop_ro("workspace_bytes", &PyEngine::workspace_bytes)
       .def_prop_ro("threads", &PyEngine::threads);
   m.def("instruction_sets", &instruction_sets, "those this machine can run, best first");
-  m.def("instruction_set", [] { return std::string(kernels().name); });
+  m.def("instruction_set", [] { return std::string(kernels().name); }, nb::call_guard<nb::gil_scoped_release>());
+  m.def("instruction_set_note", &kernels_note, nb::call_guard<nb::gil_scoped_release>(), "about one that was not used; mostly empty");
   m.def("force_instruction_set", [](const std::string& name) { require(force_kernels(name.c_str()), "this machine cannot run that instruction set"); });
+  m.def("run_stopwatches", &run_stopwatches, "start and stop the stopwatch of a pass so many times");
   m.attr("compiler") = SPLAT_COMPILER;
   bind_demo(m);
 }

@@ -1,26 +1,31 @@
 // Pass 5: L1 and SSIM with their gradient. Both the value and the gradient are separable 11-tap windows with zero
 // padding: of the images' moments first, then of SSIM's derivatives with respect to these moments.
-#include <cmath>
-
 #include "../engine.hpp"
 #include "../simd.hpp"
 
 namespace splat::SPLAT_LEVEL {
 namespace {
 
-constexpr int kRadius = 5, kTaps = 2 * kRadius + 1, kBlockRows = 16, kMargin = 8;
+constexpr int kRadius = 5, kBlockRows = 16, kMargin = 8;
 constexpr float kC1 = 0.01f * 0.01f, kC2 = 0.03f * 0.03f;
 constexpr double kSigma = 1.5;
 
+constexpr double exponential(double x) {
+  double sum = 1, term = 1;
+  for (int k = 1; k <= 50; k++) sum += term *= x / k;
+  return sum;
+}
+
+// Made by the compiler: code that ran when the library is loaded would run on machines without this instruction set.
 struct Window {  // symmetric: tap[k] serves both sides
-  float tap[kRadius + 1];
-  Window() {
-    double sum = 0, value[kRadius + 1];
-    for (int k = 0; k <= kRadius; k++) sum += (k ? 2 : 1) * (value[k] = std::exp(-k * k / (2 * kSigma * kSigma)));
+  float tap[kRadius + 1] = {};
+  constexpr Window() {
+    double sum = 0, value[kRadius + 1] = {};
+    for (int k = 0; k <= kRadius; k++) sum += (k ? 2 : 1) * (value[k] = 1 / exponential(k * k / (2 * kSigma * kSigma)));
     for (int k = 0; k <= kRadius; k++) tap[k] = float(value[k] / sum);
   }
 };
-const Window window;
+constexpr Window window;
 
 struct Rows {  // per-thread rows with zero margins, so that the horizontal window needs no borders
   float* row[4];

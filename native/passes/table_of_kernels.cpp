@@ -17,9 +17,10 @@ void adam(ThreadPool&, Table&, const float*, const float*, const AdamStep&);
 void settle(ThreadPool&, Table&);
 LossValue loss(Engine&, int, int, const float*, const uint8_t*, float, float*);
 void sampling_distance(ThreadPool&, int, const float*, int, const Camera*, float*);
+void explore(ThreadPool&, Table&, const Exploration&);
 
 extern const Kernels table;
 const Kernels table = {NAME_OF(SPLAT_LEVEL), project, sort_by_depth, bin, blend_forward, blend_backward, update,
-                       gradients, adam, settle, loss, sampling_distance};
+                       gradients, adam, settle, loss, sampling_distance, explore};
 
 }  // namespace splat::SPLAT_LEVEL

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from splatmeter.errors import UsageError
+
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
@@ -186,6 +188,41 @@ class AdamStep:
     epsilon: float = 1e-15
 
 
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """What 3DGS-MCMC adds to `steps` steps of training, done at once: noise on the means, and the gradients
+    of weight * opacity and weight * size of every Gaussian, pulled through Adam's root.
+
+    With o the opacity, S the covariance and v the unbiased second moment of a stored value:
+        mean     += sqrt(steps) noise rates.mean / (1 + exp(100 (o - 0.005))) S n,   n standard normal;
+        value    -= steps rate g / sqrt(v + g^2),   g = weight d opacity / d logit or weight d size / d log.
+    """
+
+    seed: int
+    number: int
+    """Of the optimizer's step: with the seed and the row it names the random numbers."""
+    steps: int
+    rates: Rates
+    noise: float
+    opacity_weight: float
+    """Of one Gaussian: of a mean over all of them it is the mean's weight over their number."""
+    scale_weight: float
+    beta2: float = 0.999
+
+    @property
+    def second_correction(self) -> float:
+        return 1 / (1 - self.beta2 ** max(1, self.number))
+
+    def random_keys(self) -> list[int]:
+        """Five 32-bit words; a row's random bits are mixed(mixed(row + keys[0]) ^ keys[1 to 4])."""
+        generator = np.random.SeedSequence((self.seed, self.number))
+        return [int(word) for word in generator.generate_state(5)]
+
+
+def _cannot_explore(table: Table, exploration: Exploration) -> None:
+    raise UsageError("This backend cannot train with --densification mcmc.")
+
+
 # ---- the backend ------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, eq=False)
 class Backend:
@@ -224,6 +261,9 @@ class Backend:
     rearrange: Callable[[Table, NDArray[np.int64], NDArray[np.bool_]], Table]
     """(table, source rows [M], fresh [M]) -> new table; fresh rows get zero moments, all get zero statistics.
     The old table's arrays are released one by one as they are copied: do not use it afterwards."""
+
+    explore: Callable[[Table, Exploration], None] = field(default=_cannot_explore)
+    """In place, for every row as it stands; what rows are owed stays owed."""
 
     timings: Callable[[], Mapping[str, float]] = field(default=dict)
     """Seconds per pass since the last call."""

@@ -14,7 +14,7 @@ import pytest
 from splatmeter.events import Evaluated, Finished, Progress
 from splatmeter.lab.executor import Arrival, Outcome
 from splatmeter.lab.monitor import kernels, nvml, spill, windows
-from splatmeter.lab.monitor.counters import AdapterCounters, adapter_counters
+from splatmeter.lab.monitor.counters import HelperCounters, adapter_counters
 from splatmeter.lab.monitor.predict import Planned, predict
 from splatmeter.lab.monitor.spill import Context
 from splatmeter.lab.monitor.tree import (
@@ -282,7 +282,7 @@ def test_the_counters_are_followed_and_a_localised_typeperf_gives_way() -> None:
 
     typeperf = printing(head, '"01/27/2026 10:11:12.345","8.0","4.0","12.0"')
     for commands in ([typeperf], [printing(german), printing(one)], [("/no/typeperf",), printing(one)]):
-        counters = AdapterCounters(commands).start()
+        counters = HelperCounters(commands).start()
         counters._thread.join(10)
         counters.stop()
         assert counters.busiest() == [AdapterMemory(LUID.lower(), 8, 4, 12)]

@@ -93,11 +93,12 @@ def test_run_measures_against_parent_and_baseline_in_the_same_blocks(tmp_path: P
 def test_until_decided_stops_when_it_is(tmp_path: Path) -> None:
     lab = make_lab(tmp_path)
     add(lab, "candidate", "--speed", "150")
-    from splatmeter.lab.compare.verdict import is_decided
+    from splatmeter.lab.compare.verdict import may_stop
+    from splatmeter.lab.session.verdicts import comparison
 
     plan, _ = carried_out(
         lab, "ab", ["baseline", "candidate"], trainer(0.005), until_decided=True,
-        decided=lambda plan: is_decided(judged(lab, "baseline", "candidate", plan.session).verdict),
+        decided=lambda plan: may_stop(comparison(lab, "baseline", "candidate", plan.session)),
     )  # fmt: skip
     assert 5 <= len(done_blocks(plan.folder(lab))) <= 8
 

@@ -22,7 +22,7 @@ from splatmeter.errors import InputError, OutputError
 from splatmeter.lab.atomic import read_json, write_json, write_text
 from splatmeter.lab.environment import ALLOWED_VARIABLES, collect, masked, variables
 from splatmeter.lab.record import export
-from splatmeter.lab.record.index import Index, query
+from splatmeter.lab.record.index import Index, query, synced_once
 from splatmeter.lab.record.lab import Lab, locked
 from splatmeter.lab.record.run_folder import end_orphan
 
@@ -45,6 +45,22 @@ def test_the_index_is_rebuilt_from_the_folders(lab: Lab) -> None:
     assert Index(lab).rebuild() == 8 and rows(lab) == before
     lab.index_file.unlink()
     assert rows(lab) == before
+
+
+def test_a_command_looks_through_the_folders_once_and_the_next_one_again(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    sync = Index.sync
+    monkeypatch.setattr(Index, "sync", lambda self: looked.append(1) or sync(self))
+    with synced_once():
+        assert len(rows(lab)) == len(rows(lab)) == 8 and len(looked) == 1
+    shutil.rmtree(next(lab.sessions.glob("*/blocks/002.1")))
+    with synced_once():
+        assert len(rows(lab)) == 6 and len(looked) == 2
+    rows(lab)
+    rows(lab)
+    assert len(looked) == 4  # outside, whoever asks sees what has just been measured
 
 
 def test_a_damaged_index_is_made_anew(lab: Lab) -> None:

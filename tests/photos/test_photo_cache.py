@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from pathlib import Path
 
@@ -128,3 +129,45 @@ def test_closing_ends_the_threads_and_loading_still_works(photos: list[Photo]) -
     assert threading.active_count() == before and cache.kept_bytes == 0
     cache.prefetch(photos[1])
     np.testing.assert_array_equal(cache.load(photos[1]), read(photos[1]))
+
+
+def test_photos_of_a_coarser_stage_give_way_to_finer_ones(
+    photos: list[Photo], decodings: list[Photo]
+) -> None:
+    coarse = [dataclasses.replace(photo, divisor=2) for photo in photos]
+    with PhotoCache(2 * BYTES) as cache:
+        for photo in coarse:
+            cache.load(photo)
+        assert cache.kept_bytes == sum(photo.nbytes for photo in coarse)
+        for photo in photos[:3]:
+            cache.load(photo)
+            assert cache.kept_bytes <= 2 * BYTES
+        decodings.clear()
+        for photo in photos[:3]:
+            cache.load(photo)
+        assert decodings == [photos[2]]  # two fit, and no coarse one is in their way
+
+
+def test_waiting_is_counted_where_a_photo_was_not_there_in_time(photos: list[Photo]) -> None:
+    with PhotoCache(10**6) as cache:
+        cache.load(photos[0])
+        assert cache.waited() > 0
+        cache.load(photos[0])
+        assert cache.waited() == 0
+
+
+def test_as_many_requests_wait_as_asked_for(photos: list[Photo], monkeypatch: pytest.MonkeyPatch) -> None:
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow(photo: Photo) -> np.ndarray:
+        started.set()
+        go_on.wait()
+        return read(photo)
+
+    monkeypatch.setattr(cache_module, "read", slow)
+    with PhotoCache(0, threads=1, ahead=5) as cache:
+        for photo in photos[:5]:
+            cache.prefetch(photo)
+        started.wait()
+        assert len(cache._coming) == 5
+        go_on.set()

@@ -38,27 +38,42 @@ def test_seeds_differ_and_repeat() -> None:
     assert rounds[0] == rounds[1] != rounds[2]
 
 
-@given(st.lists(st.booleans(), max_size=60))
-def test_peeking_tells_the_next_view_and_changes_nothing(peeks: list[bool]) -> None:
+@given(st.lists(st.integers(0, 5), max_size=60))
+def test_peeking_tells_the_next_views_and_changes_nothing(peeks: list[int]) -> None:
     quiet, curious = ViewSampler(7, 1, wide=[2]), ViewSampler(7, 1, wide=[2])
-    for peek in peeks:
-        if peek:
-            assert curious.peek() == curious.peek()
-        assert curious.next() == quiet.next()
+    coming = [quiet.next() for _ in range(70)]
+    for step, ahead in enumerate(peeks):
+        assert [curious.peek(k) for k in range(ahead)] == coming[step : step + ahead]
+        assert curious.next() == coming[step]
 
 
-@given(st.integers(0, 40), st.booleans(), st.booleans())
-def test_a_restored_sampler_continues_exactly(steps: int, peek: bool, wide: bool) -> None:
+@given(st.integers(0, 40), st.integers(0, 5), st.booleans())
+def test_a_restored_sampler_continues_exactly(steps: int, peeks: int, wide: bool) -> None:
     sampler = ViewSampler(9, 5, wide=[0, 4] if wide else ())
     for _ in range(steps):
         sampler.next()
-    if peek:
-        sampler.peek()
+    for ahead in range(peeks):
+        sampler.peek(ahead)
     state = json.loads(json.dumps(sampler.state()))
     restored = ViewSampler(9, 5, wide=[0, 4] if wide else ())
     restored.restore(state)
     assert restored.state() == sampler.state()
     assert [restored.next() for _ in range(30)] == [sampler.next() for _ in range(30)]
+
+
+@pytest.mark.parametrize("peeks", [0, 1])
+def test_states_that_peek_at_one_view_or_none_are_still_understood(peeks: int) -> None:
+    sampler = ViewSampler(9, 5)
+    coming = [ViewSampler(9, 5).peek(ahead) for ahead in range(9)]
+    state = sampler.state()
+    if peeks:
+        sampler.peek()
+        state = sampler.state() | {"peeked": sampler.peek()}
+    else:
+        state["peeked"] = None
+    restored = ViewSampler(9, 5)
+    restored.restore(state)
+    assert [restored.next() for _ in range(9)] == coming
 
 
 def test_wide_views_take_three_tenths_of_the_draws_besides_their_own() -> None:
@@ -81,6 +96,8 @@ def test_a_state_of_another_scene_is_refused() -> None:
         {"left": [99]},
         {"left": [True]},
         {"peeked": "x"},
+        {"peeked": ["x"]},
+        {"peeked": [8]},
         {"left": 3},
     ],
 )

@@ -87,7 +87,7 @@ def engine_phase(demo: Demo) -> str:
     from splatmeter.backends.registry import backend
 
     widest = str(backend().description["instruction_set"])
-    if widest == "baseline":
+    if widest in ("baseline", "neon"):  # nothing narrower to compare with
         add(demo, BASELINE, "", "--note", "one thread", "--", "--threads", "1")
         threads = str(usable_threads())
         add(demo, CORES, BASELINE, "--note", "all cores this process may use", "--", "--threads", threads)

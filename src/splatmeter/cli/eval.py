@@ -48,6 +48,10 @@ class EvalArguments(ModelArguments):
     """Feed [0, 1] as the original does, or [-1, 1] as LPIPS was trained."""
     lpips_weights: Path | None = None
     """Folder of LPIPS weights; else SPLATMETER_LPIPS_WEIGHTS and torch's cache are searched."""
+    test_every: int | None = None
+    """Judge every n-th photo in order of name as held out, whatever the run did."""
+    test_count: int | None = None
+    """Judge this many evenly spaced photos as held out instead."""
     train_views: int = TRAIN_VIEWS
     """How many training views to judge as well, evenly spread; 0 for none."""
     write_renders: bool = False

@@ -33,8 +33,17 @@ def run(arguments: list[str]) -> int:
         return 64
     chosen = top.parse_args(arguments)
     chosen.foreign = tuple(command)
-    module = importlib.import_module(f"splatmeter.cli.{chosen.module}")
-    return getattr(module, chosen.handler)(chosen)
+    handler = getattr(importlib.import_module(f"splatmeter.cli.{chosen.module}"), chosen.handler)
+    if chosen.module in _RUNS_SOMETHING:
+        return handler(chosen)
+    from splatmeter.lab.record.index import synced_once
+
+    with synced_once():
+        return handler(chosen)
+
+
+_RUNS_SOMETHING = ("lab_run", "lab_replay")
+"""Modules whose commands add runs and must see them; every other command looks at one state of the lab."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -131,12 +140,20 @@ def _run_commands(commands: argparse._SubParsersAction) -> None:
     ab.add_argument("candidate")
     aa = _add(commands, "aa", "lab_run", "measure a phase against itself: the noise floor")
     aa.add_argument("phase")
-    for parser in (run, ab, aa):
+    overhead = _add(commands, "overhead", "lab_run", "measure the lab's own monitor: off against on")
+    overhead.add_argument("phase")
+    run.add_argument("--iterations", type=int, help="of a --record run, instead of the protocol's")
+    for parser in (run, ab, aa, overhead):
         parser.add_argument(
-            "--blocks", type=int, default=0, help="default: the protocol's; 10 for claims below 5 %%"
+            "--blocks",
+            type=int,
+            default=0,
+            help="default: the protocol's; 10 for claims below 5 %%; at most, with --until-decided",
         )
         parser.add_argument(
-            "--until-decided", action="store_true", help="stop when an anytime-valid interval decides"
+            "--until-decided",
+            action="store_true",
+            help="stop when an anytime-valid interval of the speed decides",
         )
         parser.add_argument("--slices", type=float, nargs="?", const=3.0, default=0.0, metavar="SECONDS",
                             help="both processes live and take turns")  # fmt: skip
@@ -146,6 +163,13 @@ def _run_commands(commands: argparse._SubParsersAction) -> None:
         parser.add_argument("--no-priming", action="store_true", help="skip the unmeasured first runs")
         parser.add_argument("--no-monitor", action="store_true", help="do not sample memory")
         parser.add_argument("--keep-models", action="store_true", help="keep the model of every run")
+    replay = _add(commands, "replay", "lab_replay", "carry out a whole plan: phases, sessions, log, report")
+    replay.add_argument("plan", type=Path, help="a TOML file such as benchmarks/story/story.toml")
+    replay.add_argument("--scene", default="", help="scene folder")
+    replay.add_argument("--start", type=Path, help="start checkpoint to use instead of making one")
+    replay.add_argument("--quick", action="store_true", help="with the plan's [quick] sizes")
+    replay.add_argument("--results", type=Path, help="also write the table of results here")
+    replay.add_argument("--log", type=Path, help="write the log here (default: LOG.md in the lab)")
     resume = _add(commands, "resume", "lab_run", "go on with a session that was interrupted")
     resume.add_argument("session", nargs="?", default="")
 

@@ -14,7 +14,7 @@ from splatmeter.cli.lab_text import SessionProgress
 from splatmeter.errors import MissingFile, UsageError
 from splatmeter.lab.executor import ChildProcess
 from splatmeter.lab.plan.phases import Phase
-from splatmeter.lab.record.index import Index
+from splatmeter.lab.record.index import Index, synced_once
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session import plan as plans
 from splatmeter.lab.session.plan import SessionPlan, Wishes
@@ -53,12 +53,17 @@ def aa(chosen: Namespace) -> int:
     return _begin(Lab(lab_folder(chosen)).checked(), "aa", [chosen.phase, chosen.phase], chosen)
 
 
+def overhead(chosen: Namespace) -> int:
+    """Without a verdict on the phase: what is measured is the lab."""
+    return _begin(Lab(lab_folder(chosen)).checked(), "overhead", [chosen.phase, chosen.phase], chosen)
+
+
 def resume(chosen: Namespace) -> int:
     lab = Lab(lab_folder(chosen)).checked()
     waiting = plans.unfinished(lab)
     if not chosen.session and not waiting:
         raise MissingFile("no session is waiting to be resumed; `splatmeter lab ls` shows what there is")
-    return _carry_out(lab, plans.load(lab, chosen.session or waiting[-1]))
+    return carry_out(lab, plans.load(lab, chosen.session or waiting[-1]))
 
 
 def _foreign_phase(lab: Lab, chosen: Namespace) -> None:
@@ -81,14 +86,16 @@ def _begin(lab: Lab, kind: str, phases: list[str], chosen: Namespace) -> int:
         until_decided=chosen.until_decided,
         slices=chosen.slices,
         seed=chosen.order_seed,
+        iterations=getattr(chosen, "iterations", None) or 0,
         prime=not chosen.no_priming,
         keep_models=chosen.keep_models,
         monitor=not chosen.no_monitor,
     )
-    return _carry_out(lab, plans.make(lab, kind, phases, wishes))
+    return carry_out(lab, plans.make(lab, kind, phases, wishes))
 
 
-def _carry_out(lab: Lab, plan: SessionPlan) -> int:
+def carry_out(lab: Lab, plan: SessionPlan, told: bool = True) -> int:
+    """`told`: the verdicts of the last arm are printed at the end."""
     session = Session(lab, plan, ChildProcess())
     steps = (session.protocol.start_iteration, session.protocol.end_iteration)
     progress = SessionProgress(plan.blocks, len(done_blocks(session.folder)), steps)
@@ -100,28 +107,34 @@ def _carry_out(lab: Lab, plan: SessionPlan) -> int:
                 print(f"predicted memory {bytes_text(needed)}", file=sys.stderr)
             progress.show(beat)
     Index(lab).sync()
-    _tell(lab, plan)
+    if told:
+        _tell(lab, plan)
     return 0
 
 
 def _decided(lab: Lab, plan: SessionPlan) -> bool:
     """The last arm against each of the others."""
-    from splatmeter.lab.compare.verdict import is_decided
-    from splatmeter.lab.session.verdicts import judged
+    from splatmeter.lab.compare.verdict import may_stop
+    from splatmeter.lab.session.verdicts import comparison
 
     candidate = plan.arms[-1].phase
-    others = [arm.phase for arm in plan.arms[:-1]]
-    return all(is_decided(judged(lab, other, candidate, plan.session).verdict) for other in others)
+    with synced_once():
+        return all(may_stop(comparison(lab, arm.phase, candidate, plan.session)) for arm in plan.arms[:-1])
 
 
 def _tell(lab: Lab, plan: SessionPlan) -> None:
-    from splatmeter.lab.session.verdicts import judged
-
     if plan.kind == "record":
         print(
             f"{plan.arms[0].phase} is recorded, without a speed verdict: `splatmeter lab show {plan.session}`"
         )
         return
+    with synced_once():
+        _tell_verdicts(lab, plan)
+
+
+def _tell_verdicts(lab: Lab, plan: SessionPlan) -> None:
+    from splatmeter.lab.session.verdicts import judged
+
     for arm in plan.arms[:-1]:
         found = judged(lab, arm.phase, plan.arms[-1].phase, plan.session)
         print(found.verdict.sentence)

@@ -35,9 +35,9 @@ class SessionProgress:
     """One line that is redrawn on a terminal; one line per run elsewhere."""
 
     def __init__(
-        self, blocks: int, already: int, steps: tuple[int, int], stream: TextIO = sys.stderr
+        self, blocks: int, already: int, steps: tuple[int, int], stream: TextIO | None = None
     ) -> None:
-        self.steps, self.stream = steps, stream
+        self.steps, self.stream = steps, stream or sys.stderr
         self.blocks_left = max(0, blocks - already)
         self.blocks_done = 0
         self._begin = time.monotonic()
@@ -49,6 +49,8 @@ class SessionProgress:
             self.blocks_done += 1
             self.blocks_left -= 1
             self._block_ended = time.monotonic()
+        elif beat.stage == "block repeated":
+            self._line(f"block {beat.block + 1} is run again: {clean(beat.arm)}", "\n")
         elif beat.result is not None:
             timing = beat.result.get("timing") or {}
             rate = f"{timing['steps_per_second']:.3f} it/s" if timing else "no time"

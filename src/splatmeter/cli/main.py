@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "info": ("info", "tell what is in a model file or checkpoint"),
     "scene": ("scene", "make the built-in scene, or describe one of yours"),
     "lab": ("lab", "measure, compare and judge optimisation phases, and write the log"),
+    "profile": ("profile", "tell where the time of a training step goes, and how near the limit it is"),
     "doctor": ("doctor", "check this installation and machine"),
 }
 """Name -> (module in this package, one line of help). Modules are imported only when chosen."""

@@ -225,9 +225,11 @@ def scene_config(opened: Opened, chosen: ModelArguments) -> TrainConfig:
     config = opened.config or TrainConfig(eval=True, sh_degree=opened.model.sh_degree)
     given = {
         name: getattr(chosen, name)
-        for name in ("source_path", "images", "resolution")
-        if getattr(chosen, name) is not None
+        for name in ("source_path", "images", "resolution", "test_every", "test_count")
+        if getattr(chosen, name, None) is not None
     }
+    if "test_every" in given or "test_count" in given:
+        given["eval"] = True
     white = chosen.white_background or config.white_background
     return dataclasses.replace(config, **given, white_background=white)
 

@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter import memory
-from splatmeter.densify import prune, statistics
+from splatmeter.densify import prune, relocate, statistics
 from splatmeter.densify.adaptive import CRITERIA, Candidates, within_budget
 from splatmeter.densify.surgery import SHRINK, Plan, operate
 from splatmeter.errors import NotEnoughMemory
 from splatmeter.ops import HARMONICS_WIDTH, Backend, Table
 from splatmeter.units import bytes_text, count_text
+
+MCMC = "mcmc"
+"""The criterion of 3DGS-MCMC: none, but relocation within a fixed budget; opacities are never reset."""
 
 Rows = NDArray[np.bool_]  # [N]
 
@@ -27,7 +30,7 @@ class DensifySettings:
 
     extent: float
     criterion: str = "gof"
-    """'gof', '3dgs', or 'none' for a fixed set of Gaussians (and no opacity resets)."""
+    """'gof', '3dgs', 'mcmc', or 'none' for a fixed set of Gaussians (and no opacity resets)."""
     first: int = 500
     until: int = 15_000
     interval: int = 100
@@ -62,7 +65,7 @@ class Densifier:
 
     def resets_at(self, step: int) -> bool:
         rule = self.settings
-        if not self._active(step):
+        if not self._active(step) or rule.criterion == MCMC:
             return False
         return step % rule.reset_interval == 0 or (rule.white_background and step == rule.first)
 
@@ -85,10 +88,19 @@ class Densifier:
     def grow(self, step: int, table: Table, generator: np.random.Generator) -> tuple[Table, Change]:
         """Clone, split and prune in one rearrangement; NotEnoughMemory, nothing changed, if it cannot fit."""
         rule = self.settings
+        if rule.criterion == MCMC:
+            return self._relocate(table, generator)
         candidates = CRITERIA[rule.criterion](statistics.read(table), rule.threshold)
         plan, change = self._plan(step, table, candidates)
         require_room(table.count, change)
         return operate(table, plan, self.backend, generator), change
+
+    def _relocate(self, table: Table, generator: np.random.Generator) -> tuple[Table, Change]:
+        budget = self.settings.max_gaussians or table.count
+        relocation = relocate.plan(table, budget, generator)
+        change = Change(len(relocation.hosts), 0, table.count - len(relocation.live))
+        require_room(table.count, change)
+        return relocate.relocate(table, relocation, self.backend), change
 
     def prune(self, table: Table, generator: np.random.Generator) -> tuple[Table, Change]:
         """Only what is fainter than the aggressive threshold goes."""

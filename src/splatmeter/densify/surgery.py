@@ -37,16 +37,24 @@ def operate(table: Table, plan: Plan, backend: Backend, generator: np.random.Gen
     first_child = len(kept) + len(cloned)
     means = table.geometry[sources, MEANS]  # [M, 3]
     means[first_child:] += _offsets(table.geometry[split], generator)
+    changed, order = rearranged(table, sources, fresh, means, backend)
+    children = np.flatnonzero(order >= first_child)  # [2K] rows in the new table
+    changed.geometry[children, MEANS] = means[order[children]]
+    changed.geometry[children, LOG_SCALES] -= np.float32(math.log(SHRINK))
+    return changed
+
+
+def rearranged(
+    table: Table, sources: NDArray[np.int64], fresh: NDArray[np.bool_], means: F32, backend: Backend
+) -> tuple[Table, NDArray[np.int64]]:
+    """The rows of `sources` in the Morton order of `means`, and that order [M]; the old table is used up."""
     order = backend.morton_order(np.ascontiguousarray(means))  # [M]
     pending = table.pending
     changed = backend.rearrange(
         table, np.ascontiguousarray(sources[order]), np.ascontiguousarray(fresh[order])
     )
     changed.pending = pending
-    children = np.flatnonzero(order >= first_child)  # [2K] rows in the new table
-    changed.geometry[children, MEANS] = means[order[children]]
-    changed.geometry[children, LOG_SCALES] -= np.float32(math.log(SHRINK))
-    return changed
+    return changed, order
 
 
 def _offsets(parents: F32, generator: np.random.Generator) -> F32:

@@ -1,15 +1,16 @@
-"""Keeps decoded photos within a budget and decodes the next one while this one is being trained on.
+"""Keeps decoded photos within a budget and decodes the next ones while this one is being trained on.
 
 The cache keeps what came first and never evicts. Training walks through a fresh permutation of all views in
 each round, so a photo comes back only after about all the others: "least recently used" would throw each
 photo away shortly before it is needed, whereas a fixed set that fills the budget is hit in proportion to its
-size.
+size. Only photos of another divisor give way: training goes from coarse to fine and never looks back.
 """
 
 from __future__ import annotations
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,14 @@ class PhotoCache:
     Evaluation should have its own cache with budget 0, so that test photos take no room from training ones.
     """
 
-    def __init__(self, budget_bytes: int, threads: int = 1) -> None:
+    def __init__(self, budget_bytes: int, threads: int = 1, ahead: int = 0) -> None:
+        """`ahead`: how many requests may wait, at least; by default one more than there are threads."""
         self._budget = budget_bytes
         self._kept: dict[Photo, Pixels] = {}
         self._kept_bytes = 0
         self._coming: dict[Photo, Future[Pixels]] = {}  # in order of request
-        self._most_coming = max(1, threads) + 1
+        self._most_coming = max(threads + 1, ahead, 2)
+        self._waited = 0.0
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(max(1, threads), thread_name_prefix="photos")
         self._closed = False
@@ -46,9 +49,18 @@ class PhotoCache:
             if kept is not None:
                 return kept
             coming = self._coming.pop(photo, None)
-        # A request that no thread has begun yet is taken back: decoding here is sooner than queueing.
-        pixels = read(photo) if coming is None or coming.cancel() else coming.result()
+        began = perf_counter()
+        try:
+            # A request that no thread has begun yet is taken back: decoding here is sooner than queueing.
+            pixels = read(photo) if coming is None or coming.cancel() else coming.result()
+        finally:
+            self._waited += perf_counter() - began
         return self._keep(photo, pixels)
+
+    def waited(self) -> float:
+        """Seconds that loading took since this was last asked: 0 as long as photos are there in time."""
+        seconds, self._waited = self._waited, 0.0
+        return seconds
 
     def prefetch(self, photo: Photo) -> None:
         """Begins decoding in the background; never blocks, never raises for a bad photo: load does."""
@@ -77,7 +89,14 @@ class PhotoCache:
 
     def _keep(self, photo: Photo, pixels: Pixels) -> Pixels:
         with self._lock:
-            if photo not in self._kept and self._kept_bytes + pixels.nbytes <= self._budget:
+            if photo not in self._kept and self._makes_room(photo, pixels.nbytes):
                 self._kept[photo] = pixels
                 self._kept_bytes += pixels.nbytes
             return self._kept.get(photo, pixels)
+
+    def _makes_room(self, photo: Photo, nbytes: int) -> bool:
+        """Photos of another divisor go as soon as room is short; the caller holds the lock."""
+        if self._kept_bytes + nbytes > self._budget:
+            for other in [other for other in self._kept if other.divisor != photo.divisor]:
+                self._kept_bytes -= self._kept.pop(other).nbytes
+        return self._kept_bytes + nbytes <= self._budget

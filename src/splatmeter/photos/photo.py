@@ -31,12 +31,19 @@ class Photo:
 
     path: Path
     width: int
-    """Of the result; the file may be larger."""
+    """It is resized to; the file may be larger."""
     height: int
     mask: Path | None = None
     """An image of the same shape, 255 = object, that takes the place of the photo's alpha."""
     background: Color = (0, 0, 0)
     """Shown where alpha or mask let it through."""
+    divisor: int = 1
+    """After that, blocks of so many by so many pixels become their mean; what fills no block is cut off."""
+
+    @property
+    def nbytes(self) -> int:
+        """Of the decoded result."""
+        return 3 * (self.width // self.divisor) * (self.height // self.divisor)
 
 
 def size_of(path: Path) -> tuple[int, int]:
@@ -46,7 +53,7 @@ def size_of(path: Path) -> tuple[int, int]:
 
 
 def read(photo: Photo) -> NDArray[np.uint8]:
-    """Decodes, lays over the background, then resizes (bicubic): [3, H, W]."""
+    """Decodes, lays over the background, resizes (bicubic), then averages blocks: [3, H, W]."""
     with _opened(photo.path) as image:
         pixels, alpha = _color_and_alpha(image, photo.path)  # [h, w, 3], [h, w] or None
     if photo.mask is not None:
@@ -56,6 +63,8 @@ def read(photo: Photo) -> NDArray[np.uint8]:
     if pixels.shape[:2] != (photo.height, photo.width):
         size = (photo.width, photo.height)
         pixels = np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC))  # [H, W, 3]
+    if photo.divisor != 1:
+        pixels = _block_means(pixels, photo.divisor)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))  # [3, H, W]
 
 
@@ -68,6 +77,12 @@ def over_background(
     for channel, value in enumerate(background):
         result[..., channel] = _blend_table(value)[pairs[..., channel]]
     return result
+
+
+def _block_means(pixels: NDArray[np.uint8], divisor: int) -> NDArray[np.uint8]:
+    """Means over blocks, rounded half up: [H, W, 3] -> [H // divisor, W // divisor, 3]."""
+    height, width = pixels.shape[0] // divisor * divisor, pixels.shape[1] // divisor * divisor
+    return np.asarray(Image.fromarray(pixels).reduce(divisor, (0, 0, width, height)))
 
 
 @functools.lru_cache(maxsize=8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ WIDE_PIXELS = 800
 class ViewSampler:
     """Draws without replacement, refilling from a list shuffled once at the start.
 
-    Restoring a state continues the sequence exactly, whether or not the next view was already peeked at.
+    Restoring a state continues the sequence exactly, however many of the next views were already peeked at.
     """
 
     def __init__(self, count: int, seed: int, wide: Sequence[int] = ()) -> None:
@@ -30,18 +31,17 @@ class ViewSampler:
         chosen = frozenset(wide)
         self._wide = [index for index in self._order if index in chosen]
         self._left: list[int] = []
-        self._peeked: int | None = None
+        self._peeked: deque[int] = deque()
 
     def next(self) -> int:
-        index = self.peek()
-        self._peeked = None
-        return index
+        self.peek()
+        return self._peeked.popleft()
 
-    def peek(self) -> int:
-        """What `next` will return; asking changes nothing."""
-        if self._peeked is None:
-            self._peeked = self._draw()
-        return self._peeked
+    def peek(self, ahead: int = 0) -> int:
+        """What `next` will return after so many others; asking changes nothing."""
+        while len(self._peeked) <= ahead:
+            self._peeked.append(self._draw())
+        return self._peeked[ahead]
 
     def state(self) -> dict[str, Any]:
         """Plain JSON: exact on any machine."""
@@ -51,7 +51,7 @@ class ViewSampler:
             "seed": self._seed,
             "random": [version, list(words)],
             "left": list(self._left),
-            "peeked": self._peeked,
+            "peeked": list(self._peeked),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -61,7 +61,7 @@ class ViewSampler:
             same = (state["count"], state["seed"]) == (count, self._seed)
             version, words = state["random"]
             left = [_index(value, count) for value in state["left"]]
-            peeked = None if state["peeked"] is None else _index(state["peeked"], count)
+            peeked = deque(_index(value, count) for value in _peeked_views(state["peeked"]))
             fresh = random.Random()
             fresh.setstate((version, tuple(words), None))
         except (KeyError, TypeError, ValueError, OverflowError):
@@ -83,6 +83,13 @@ class ViewSampler:
         if self._random.random() < WIDE_SHARE and self._wide:
             index = self._wide[self._random.randint(0, len(self._wide) - 1)]
         return index
+
+
+def _peeked_views(value: Any) -> list[Any]:
+    """Earlier checkpoints hold one view or none."""
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [value]
 
 
 def _index(value: Any, count: int) -> int:

@@ -15,16 +15,21 @@ from splatmeter.loss.loss import ImageLoss
 from splatmeter.ops import Backend
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.scene.scene import PointCloud, Scene, load_scene
-from splatmeter.train import checkpoint, import_pth
+from splatmeter.train import checkpoint, import_pth, progressive
 from splatmeter.train.checkpoint import Resumed
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.growth import Growth
 from splatmeter.train.prediction import predict
+from splatmeter.train.progressive import Stages
 from splatmeter.train.session import starting_checkpoint
 from splatmeter.train.state import TrainingState, view_sampler
-from splatmeter.train.step import Step
+from splatmeter.train.step import LOOK_AHEAD, Step
 from splatmeter.train.stopwatch import Stopwatch
+from splatmeter.update.exploration import Explorer
 from splatmeter.update.optimizer import Optimizer
+
+DECODING_THREADS = 2
+"""Decoding may take longer than a step: two at once still keep up with steps half as long."""
 
 
 @dataclass(slots=True, eq=False)
@@ -58,8 +63,11 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
     growth = Growth(config, backend, densifier, tuple(view.camera for view in scene.train))
     if start is None or start.suffix == ".pth":
         growth.refresh_filter(state)
-    photos = PhotoCache(expected.photo_cache_bytes)
+    views = Stages(scene.train, progressive.parse(config.progressive))
+    photos = PhotoCache(expected.photo_cache_bytes, DECODING_THREADS, LOOK_AHEAD)
     schedule = config.schedule(scene.extent)
+    exploration = config.exploration_settings()
+    explorer = None if exploration is None else Explorer(exploration, backend)
     loss = ImageLoss(backend, config.lambda_dssim)
     return Parts(
         config=config,
@@ -67,7 +75,7 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
         scene=scene,
         state=state,
         photos=photos,
-        step=Step(config, backend, scene.train, photos, loss, schedule, densifier),
+        step=Step(config, backend, views, photos, loss, schedule, densifier, explorer),
         growth=growth,
         clock=Stopwatch(resumed.clock_seconds),
         started_from=start,

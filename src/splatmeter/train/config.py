@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from splatmeter.densify.densifier import DensifySettings
+from splatmeter.densify.densifier import MCMC, DensifySettings
 from splatmeter.errors import UsageError
 from splatmeter.ops import RasterSettings
 from splatmeter.scene.scene import SceneOptions
-from splatmeter.update.schedule import Schedule
+from splatmeter.train import progressive
+from splatmeter.update.exploration import ExplorationSettings
+from splatmeter.update.schedule import HARMONICS_INTERVAL, Schedule
 
 PLAIN_KERNEL_SIZE = 0.3
 """The dilation of plain 3DGS, pixels squared."""
@@ -51,10 +53,14 @@ class TrainConfig:
     """Replace three in ten views by a random one at least 800 pixels wide."""
     photo_cache: str = "auto"
     """Memory for decoded photos, such as 2G; auto keeps all of them within a quarter of free memory."""
+    progressive: str = "none"
+    """Coarse to fine: none, standard, or divisor:last step, such as 4:300,2:1500; then the full size."""
 
     # ---- the method ---------------------------------------------------------------------------------------
     sh_degree: int = 3
     """Highest degree of the colour's spherical harmonics, 0 to 3."""
+    sh_interval: int = HARMONICS_INTERVAL
+    """Steps after which the colour gets one more degree."""
     kernel_size: float = 0.1
     """Variance of the 2D Mip filter in squared pixels."""
     filter_3d: bool = True
@@ -89,8 +95,8 @@ class TrainConfig:
     """Weight of 1 - SSIM in the loss; L1 has the rest."""
 
     # ---- densification ------------------------------------------------------------------------------------
-    densification: Literal["gof", "3dgs", "none"] = "gof"
-    """Criterion for adding Gaussians: the original's present one, the paper's, or none."""
+    densification: Literal["gof", "3dgs", "mcmc", "none"] = "gof"
+    """Adding Gaussians: the original's present criterion, the paper's, relocation (3DGS-MCMC) or none."""
     percent_dense: float = 0.01
     """Share of the extent above which a Gaussian is split rather than cloned."""
     densification_interval: int = 100
@@ -107,6 +113,12 @@ class TrainConfig:
     """Remove Gaussians larger than a tenth of the extent, as the original does; it can blacken skies."""
     max_gaussians: int | None = None
     """Never more than this many Gaussians; the most urgent candidates come first."""
+    noise_lr: float = 5e5
+    """With mcmc: noise on the positions of faint Gaussians, times the positions' rate."""
+    opacity_reg: float = 0.01
+    """With mcmc: weight of the mean opacity in the loss."""
+    scale_reg: float = 0.01
+    """With mcmc: weight of the mean size in the loss."""
     aggressive_prune_opacity: float | None = None
     """Also remove Gaussians below this opacity every --aggressive-prune-interval steps."""
     aggressive_prune_interval: int = 1000
@@ -192,6 +204,11 @@ class TrainConfig:
             aggressive_interval=self.aggressive_prune_interval,
         )
 
+    def exploration_settings(self) -> ExplorationSettings | None:
+        if self.densification != MCMC:
+            return None
+        return ExplorationSettings(self.seed, self.noise_lr, self.opacity_reg, self.scale_reg)
+
     @property
     def uses_filter_3d(self) -> bool:
         return self.filter_3d and not self.plain_3dgs
@@ -222,6 +239,7 @@ def _typed(value: Any, hint: Any) -> Any:
 
 _POSITIVE = (
     "iterations",
+    "sh_interval",
     "position_lr_max_steps",
     "densification_interval",
     "opacity_reset_interval",
@@ -242,6 +260,9 @@ _NOT_NEGATIVE = (
     "densify_from_iter",
     "evaluation_images",
     "seed",
+    "noise_lr",
+    "opacity_reg",
+    "scale_reg",
 )
 
 
@@ -257,6 +278,9 @@ def _check(config: TrainConfig) -> None:
     _require(
         "aggressive_prune_opacity", config, lambda value: value is None or 0 < value < 1, "between 0 and 1"
     )
+    progressive.parse(config.progressive)
+    if config.densification == MCMC and config.max_gaussians is None:
+        raise UsageError("--densification mcmc works within a budget: pass --max-gaussians, such as 500000.")
     for name in ("ray_jitter", "resample_gt_image"):
         if getattr(config, name):
             raise UsageError(

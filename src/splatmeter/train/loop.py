@@ -27,6 +27,9 @@ from splatmeter.train.step import NonFiniteLossError
 from splatmeter.units import bytes_text
 from splatmeter.update.settled import settled_parts
 
+WAITING = "wait for photo"
+"""Beside the passes of the engine: seconds that steps stood still because a photo was not decoded yet."""
+
 
 def train(
     config: TrainConfig, backend: Backend, interrupted: Callable[[], bool] = lambda: False
@@ -176,7 +179,7 @@ class _Run:
             gaussians=state.table.count,
             loss_last=loss.total,
             l1_last=loss.similarity.l1,
-            passes=dict(self.parts.backend.timings()),
+            passes=dict(self.parts.backend.timings()) | {WAITING: self.parts.photos.waited()},
             memory_bytes=memory.resident_bytes(),
         )
 

@@ -9,10 +9,14 @@ from splatmeter.densify.densifier import Densifier
 from splatmeter.loss.loss import ImageLoss, LossValue
 from splatmeter.ops import Backend
 from splatmeter.photos.cache import PhotoCache
-from splatmeter.scene.scene import View
 from splatmeter.train.config import TrainConfig
+from splatmeter.train.progressive import Stages
 from splatmeter.train.state import TrainingState
+from splatmeter.update.exploration import Explorer
 from splatmeter.update.schedule import Schedule, next_degree
+
+LOOK_AHEAD = 4
+"""Photos of so many steps to come are being decoded, so that a few slow ones in a row are still in time."""
 
 
 class NonFiniteLossError(Exception):
@@ -28,19 +32,21 @@ class Step:
 
     config: TrainConfig
     backend: Backend
-    views: tuple[View, ...]
+    views: Stages
     photos: PhotoCache
     loss: ImageLoss
     schedule: Schedule
     densifier: Densifier
+    explorer: Explorer | None = None
 
     def __call__(self, state: TrainingState) -> LossValue:
         number = state.step + 1
-        degree = next_degree(state.sh_degree, number, self.config.sh_degree)
-        view = self.views[state.sampler.peek()]
+        degree = next_degree(state.sh_degree, number, self.config.sh_degree, self.config.sh_interval)
+        view = self.views.at(number)[state.sampler.peek()]
         photo = self.photos.load(view.photo)  # u8 [3, H, W]; where it fails, nothing has changed yet
         state.sampler.next()
-        self.photos.prefetch(self.views[state.sampler.peek()].photo)
+        for ahead in range(LOOK_AHEAD):
+            self.photos.prefetch(self.views.at(number + 1 + ahead)[state.sampler.peek(ahead)].photo)
         settings = self.config.raster_settings(degree, absolute_gradients=self._gathers_absolute(number))
         rendering, tape = self.backend.forward(state.table, view.camera, settings)
         loss, image_gradient = self.loss.value_and_gradient(rendering.color, photo)
@@ -50,6 +56,8 @@ class Step:
             state.optimizer.observe(tape, image_gradient)
         else:
             state.optimizer.update(state.table, tape, image_gradient, self.schedule.rates(number))
+        if self.explorer is not None:
+            self.explorer(number, state.table, state.optimizer, self.schedule.rates(number))
         state.step, state.sh_degree = number, degree
         state.note_loss(loss.total)
         return loss

@@ -47,6 +47,6 @@ class Schedule:
         return rate * self.extent
 
 
-def next_degree(degree: int, step: int, limit: int) -> int:
+def next_degree(degree: int, step: int, limit: int, interval: int = HARMONICS_INTERVAL) -> int:
     """Active degree of harmonics at a step, given the degree of the step before."""
-    return min(limit, degree + 1) if step % HARMONICS_INTERVAL == 0 else min(limit, degree)
+    return min(limit, degree + 1) if step % interval == 0 else min(limit, degree)

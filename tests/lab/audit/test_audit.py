@@ -220,6 +220,16 @@ def test_metrics_equal_to_the_last_digit_are_doubted_when_losses_differ() -> Non
     assert "losses differ (0.0558, 0.0559)" in only(audit(runs), "identical metrics").sentence
 
 
+def test_metrics_equal_before_deterministic_arms_begin_to_differ_are_right() -> None:
+    """Pruning that first happens after the evaluation at 3100 leaves it as it was, to the last bit."""
+    runs = pair(evaluations=run().evaluations, loss=0.0559, deterministic=True)
+    runs[0] = dataclasses.replace(runs[0], loss=0.0558, deterministic=True)
+    assert audit(runs) == []
+    at_the_end = (Evaluation(4000, "test", {"psnr": 26.01, "l1": 0.035384}),)
+    ended = [dataclasses.replace(item, evaluations=at_the_end) for item in runs]
+    assert "losses differ" in only(audit(ended), "identical metrics").sentence
+
+
 def test_metrics_equal_to_the_last_digit_are_right_for_one_model() -> None:
     same = (Evaluation(3100, "test", {"psnr": 26.01, "l1": 0.035384}, model_sha256="9" * 64),)
     assert audit([run(evaluations=same), run(CANDIDATE, evaluations=same)]) == []
@@ -241,9 +251,17 @@ def test_a_deterministic_run_that_ends_in_two_models_is_doubted() -> None:
 # Speed
 
 
-def test_a_collapse_of_speed_at_equal_gaussians_is_spill_over() -> None:
-    rates = (RatePoint(100, 1000, 11.0), RatePoint(200, 1020, 10.0), RatePoint(300, 1040, 2.5))
-    assert "4.4-fold" in only(audit(pair(rates=rates)), "speed collapse").sentence
+COLLAPSED = (RatePoint(100, 1000, 11.0), RatePoint(200, 1020, 10.0), RatePoint(300, 1040, 2.5))
+
+
+def test_a_collapse_of_speed_at_equal_gaussians_on_a_card_is_spill_over() -> None:
+    found = only(audit(pair(rates=COLLAPSED, on_a_card=True)), "speed collapse").sentence
+    assert "4.4-fold" in found and "spilled over" in found
+
+
+def test_a_collapse_of_speed_on_a_processor_is_somebody_else_using_it() -> None:
+    found = only(audit(pair(rates=COLLAPSED)), "speed collapse").sentence
+    assert "4.4-fold" in found and "using the processor" in found and "spilled" not in found
 
 
 def test_more_gaussians_may_be_slower() -> None:

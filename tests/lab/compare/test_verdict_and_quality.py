@@ -19,7 +19,7 @@ from splatmeter.lab.compare.samples import (
     VerdictKind,
 )
 from splatmeter.lab.compare.sequential import evidence_so_far
-from splatmeter.lab.compare.verdict import Comparison, declared, is_decided, judge, verify
+from splatmeter.lab.compare.verdict import Comparison, declared, judge, may_stop, verify
 
 SAME_QUALITY = (judge_metric(("psnr", "test", 3100), [(26.0, 26.0)], True, 0.005),)
 CLEARLY_FASTER = [0.10, 0.11, 0.09, 0.10, 0.105, 0.095]
@@ -165,8 +165,8 @@ def test_planned_and_on_hold_are_declared_with_a_reason() -> None:
 def test_an_experiment_until_decided_stops_on_a_verdict_only() -> None:
     early = dataclasses.replace(comparison(CLEARLY_FASTER), speed=evidence_so_far(CLEARLY_FASTER[:4]))
     late = dataclasses.replace(early, speed=evidence_so_far(CLEARLY_FASTER))
-    assert not is_decided(judge(early)) and "no interval yet" in judge(early).sentence
-    assert is_decided(judge(late)) and judge(late).kind is VerdictKind.FASTER
+    assert not may_stop(early) and "no interval yet" in judge(early).sentence
+    assert may_stop(late) and judge(late).kind is VerdictKind.FASTER
 
 
 # Quality

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -10,12 +11,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from splatmeter.backends.native.reuse import ImagePool
 from splatmeter.errors import SplatmeterError
 from splatmeter.ops import (
     F32,
     MEANS,
     AdamStep,
     Backend,
+    Exploration,
     Gradients,
     Pinhole,
     RasterSettings,
@@ -64,14 +67,22 @@ def native_backend(threads: int | None = None, instruction_set: str | None = Non
         neighbour_distance=engine.neighbour_distance,
         morton_order=engine.morton_order,
         rearrange=engine.rearrange,
+        explore=engine.explore,
         timings=engine.timings,
-        description={
-            "device": "cpu",
-            "instruction_set": _native.instruction_set(),
-            "threads": engine.native.threads,
-            "compiler": _native.compiler,
-        },
+        description=_description(_native, engine.native.threads),
     )
+
+
+def _description(module, threads: int) -> dict[str, str | int]:  # extension module
+    """Asking for the instruction set chooses it, and AVX-512 must pass its self-test for that."""
+    facts = {
+        "device": "cpu",
+        "instruction_set": module.instruction_set(),
+        "threads": threads,
+        "compiler": module.compiler,
+    }
+    note = module.instruction_set_note()
+    return facts | {"note": note} if note else facts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,11 +98,11 @@ class _Engine:
     def __init__(self, native, table_type) -> None:  # extension types
         self.native = native
         self._table_type = table_type
-        self._images: tuple[F32, F32, F32] | None = None
+        self._images = ImagePool()
 
     def forward(self, table: Table, camera: Pinhole, settings: RasterSettings) -> tuple[Rendering, _Tape]:
-        color = np.empty((3, camera.height, camera.width), np.float32)
-        transmittance = np.empty((camera.height, camera.width), np.float32)
+        color = self._images.empty((3, camera.height, camera.width))
+        transmittance = self._images.empty((camera.height, camera.width))
         handle = self._handle(table)
         number = self.native.forward(
             handle,
@@ -157,8 +168,21 @@ class _Engine:
         if table.pending is not None:
             self.native.settle(self._handle(table))
 
+    def explore(self, table: Table, exploration: Exploration) -> None:
+        rates, steps = exploration.rates, exploration.steps
+        self.native.explore(
+            self._handle(table),
+            exploration.random_keys(),
+            math.sqrt(steps) * exploration.noise * rates.mean,
+            exploration.opacity_weight,
+            exploration.scale_weight,
+            steps * rates.opacity,
+            steps * rates.scale,
+            exploration.second_correction,
+        )
+
     def image_loss(self, render: F32, photo: NDArray[np.uint8], ssim_weight: float) -> tuple[Similarity, F32]:
-        gradient = np.empty_like(render)
+        gradient = self._images.empty(render.shape)
         return Similarity(*self.native.loss(render, photo, ssim_weight, gradient)), gradient
 
     def similarity(self, render: F32, photo: NDArray[np.uint8]) -> Similarity:
@@ -182,7 +206,9 @@ class _Engine:
         return order
 
     def rearrange(self, table: Table, sources: NDArray[np.int64], fresh: NDArray[np.bool_]) -> Table:
-        """One array at a time, each old one released as soon as it is copied: the peak is one array more."""
+        """One array at a time, each old one released as soon as it is copied: the peak is one array more,
+        less the workspace, which is given up meanwhile."""
+        self.native.release_workspace()
         sources = np.ascontiguousarray(sources, np.int64)
         fresh = np.ascontiguousarray(fresh, np.bool_)
         moved: dict[str, F32] = {}

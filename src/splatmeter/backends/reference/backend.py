@@ -7,7 +7,7 @@ from functools import partial
 import torch
 
 from ...ops import F32, AdamStep, Backend, Tape
-from . import adam, image_loss, raster, space, statistics, surgery
+from . import adam, explore, image_loss, raster, space, statistics, surgery
 
 
 def assemble(dtype: torch.dtype) -> Backend:
@@ -24,6 +24,7 @@ def assemble(dtype: torch.dtype) -> Backend:
         neighbour_distance=partial(space.neighbour_distance, dtype=dtype),
         morton_order=space.morton_order,
         rearrange=surgery.rearrange,
+        explore=explore.explore,
         description={"device": "cpu", "torch": torch.__version__, "dtype": str(dtype).removeprefix("torch.")},
     )
 

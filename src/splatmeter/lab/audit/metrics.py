@@ -73,6 +73,8 @@ def _should_differ(a: RunSample, first: Evaluation, b: RunSample, second: Evalua
         return ""
     if a.seed != b.seed:
         return f"their seeds differ ({a.seed}, {b.seed})"
+    if a.deterministic and b.deterministic and first.step < min(a.last_step, b.last_step):
+        return ""  # what the arms do differently may begin after this step; their losses are of the last
     if a.loss is not None and b.loss is not None and a.loss != b.loss:
         return f"their losses differ ({a.loss!r}, {b.loss!r})"
     return ""

@@ -10,7 +10,9 @@ EQUAL_COUNT = 0.1
 
 
 def collapse(run: RunSample) -> list[Finding]:
-    """Steps per second that fall more than threefold at equal Gaussians: spill-over to shared memory."""
+    """Steps per second that fall more than threefold at equal Gaussians: on a card its memory has spilled
+    over, on a processor others were using it.
+    """
     for i, later in enumerate(run.rates):
         equal = [point for point in run.rates[:i] if _equal_work(point, later)]
         best = max(equal, key=lambda point: point.steps_per_second, default=None)
@@ -19,7 +21,7 @@ def collapse(run: RunSample) -> list[Finding]:
                 f"{run.name} falls from {best.steps_per_second:.3g} it/s at step {best.step} "
                 f"({best.gaussians:,} Gaussians) to {later.steps_per_second:.3g} it/s at step {later.step} "
                 f"({later.gaussians:,}), {best.steps_per_second / later.steps_per_second:.1f}-fold at equal "
-                "work: memory has probably spilled over."
+                f"work: {_cause(run)}."
             )
             return [Finding("speed collapse", sentence, Severity.DOUBT, run.arm.name)]
     return []
@@ -34,6 +36,12 @@ def allocator_retries(run: RunSample) -> list[Finding]:
         "the card was full and the time includes the retries."
     )
     return [Finding("allocator retries", sentence, Severity.DOUBT, run.arm.name)]
+
+
+def _cause(run: RunSample) -> str:
+    if run.on_a_card or run.card_bytes:
+        return "memory has probably spilled over"
+    return "other programs were probably using the processor"
 
 
 def _equal_work(a: RatePoint, b: RatePoint) -> bool:

@@ -18,6 +18,8 @@ from splatmeter.lab.compare.student import quantile
 
 TOLERANCE = 0.005
 FEWEST_SEEDS = 4
+QUALITY_GAIN = "quality gain"
+"""The kind of finding that a change declared as speed-only earns by better pictures."""
 DIRECTION = {"psnr": 1.0, "ssim": 1.0, "lpips": -1.0, "l1": -1.0}
 
 
@@ -156,7 +158,7 @@ def suspicious_gains(results: Iterable[MetricResult], arm: Arm) -> list[Finding]
         return []
     return [
         Finding(
-            "quality gain",
+            QUALITY_GAIN,
             f"{arm.name} is declared as speed-only, yet {result.split} {result.metric.upper()} at step "
             f"{result.step} improved from {result.reference:.6g} to {result.candidate:.6g}, by at least "
             f"{_percent(result.low)} (tolerance {_percent(result.tolerance)}): it changes more than speed.",

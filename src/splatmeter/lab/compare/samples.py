@@ -153,6 +153,8 @@ class RunSample:
     """False for a fused step, which never has all gradients at once."""
     peaks: tuple[StagePeak, ...] = ()
     card_bytes: int | None = None
+    on_a_card: bool = False
+    """The trainer works on a graphics card; what slows it down may be memory that spilled from it."""
     rates: tuple[RatePoint, ...] = ()
     allocator_retries: int = 0
     """Inside the timed window."""

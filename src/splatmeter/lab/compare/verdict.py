@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from splatmeter.lab.compare.noise import NoiseFloor
 from splatmeter.lab.compare.power import more_blocks
-from splatmeter.lab.compare.quality import MetricResult, Quality, more_seeds
+from splatmeter.lab.compare.quality import QUALITY_GAIN, MetricResult, Quality, more_seeds
 from splatmeter.lab.compare.ratio import FEWEST_BLOCKS, Estimate, SpeedEvidence
 from splatmeter.lab.compare.samples import Finding, Verdict, VerdictKind
 
@@ -77,9 +77,17 @@ def verify(first: Comparison, second: Comparison) -> Verdict:
     return Verdict(verdict.kind, verdict.sentence, (*verdict.reasons, f"Not verified: {missing}."))
 
 
-def is_decided(verdict: Verdict) -> bool:
-    """Whether `--until-decided` may stop."""
-    return verdict.kind is not VerdictKind.UNDECIDED
+def may_stop(comparison: Comparison) -> bool:
+    """Whether `--until-decided` may stop: on speed alone, by its anytime-valid interval, or because an
+    objection stands that more blocks cannot remove.
+
+    Quality is judged once, when it has stopped. Its bounds hold for one look; they would not if a run ended
+    as soon as they please somebody, and they stay honest because the times they are looked at ignore them.
+    """
+    objections = [f for f in comparison.findings if f.questions_the_verdict and f.kind != QUALITY_GAIN]
+    if objections or (comparison.noise is not None and comparison.noise.failed):
+        return True
+    return _shown_faster(comparison) or any(rule(comparison) for rule in (_slower, _no_speed_up))
 
 
 def _questionable(comparison: Comparison) -> Verdict | None:

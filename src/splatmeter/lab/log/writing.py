@@ -197,7 +197,8 @@ def _peak(stage: str, value: int | None, parent: LogPhase | None, before: int | 
         return f"{label} not observed"
     text = f"{label} {_gigabytes(value)}"
     if parent is not None and before is not None:
-        text += f" ({(value - before) / 1e6:+.0f} MB from {inline(parent.name)})"
+        share = f", {100 * (value - before) / before:+.1f} %" if before else ""
+        text += f" ({(value - before) / 1e6:+.0f} MB{share} from {inline(parent.name)})"
     return text
 
 

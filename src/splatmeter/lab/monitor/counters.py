@@ -1,4 +1,6 @@
-"""Listens to the Windows counters while a run lasts: one long-lived helper process, read by a thread."""
+"""Listens to the Windows counters while a run lasts: pdh.dll asked by a thread or, from WSL2, one long-lived
+helper process read by a thread.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
+from splatmeter.lab.monitor.pdh import PdhError, PdhQuery, open_query
 from splatmeter.lab.monitor.windows import (
     AdapterMemory,
     TypeperfParser,
@@ -22,10 +25,8 @@ from splatmeter.lab.monitor.windows import (
 class AdapterCounters:
     """Samples of all adapters, about one a second; `samples` stays empty where nothing can be observed."""
 
-    def __init__(self, commands: Sequence[Sequence[str]]) -> None:
+    def __init__(self) -> None:
         self.samples: list[AdapterMemory] = []
-        self._commands = [tuple(command) for command in commands]
-        self._process: subprocess.Popen[str] | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._listen, daemon=True)
 
@@ -35,11 +36,15 @@ class AdapterCounters:
 
     def stop(self) -> None:
         self._stopping.set()
-        process = self._process
-        if process:
-            with contextlib.suppress(OSError):
-                process.kill()
+        self._interrupt()
         self._thread.join(5.0)
+
+    def _listen(self) -> None:
+        """Fills `samples` until told to stop."""
+        raise NotImplementedError
+
+    def _interrupt(self) -> None:
+        """Ends a wait of `_listen`."""
 
     def busiest(self) -> list[AdapterMemory]:
         """The samples of the adapter that used most: the one that trains, not the one that draws the
@@ -50,6 +55,38 @@ class AdapterCounters:
             totals[sample.adapter] = max(totals.get(sample.adapter, 0), sample.dedicated or 0)
         chosen = max(totals, key=lambda adapter: totals[adapter], default="")
         return [sample for sample in self.samples if sample.adapter == chosen]
+
+
+class PdhCounters(AdapterCounters):
+    """On Windows itself."""
+
+    def __init__(self, query: PdhQuery, seconds: float = 1.0) -> None:
+        super().__init__()
+        self._query = query
+        self._seconds = seconds
+
+    def _listen(self) -> None:
+        """A sample that fails is left out: the card may be gone for a moment, as after a driver's restart."""
+        while True:
+            with contextlib.suppress(PdhError):
+                self.samples += self._query.sample()
+            if self._stopping.wait(self._seconds):
+                return self._query.close()
+
+
+class HelperCounters(AdapterCounters):
+    """From WSL2, and on Windows where pdh.dll cannot be asked."""
+
+    def __init__(self, commands: Sequence[Sequence[str]]) -> None:
+        super().__init__()
+        self._commands = [tuple(command) for command in commands]
+        self._process: subprocess.Popen[str] | None = None
+
+    def _interrupt(self) -> None:
+        process = self._process
+        if process:
+            with contextlib.suppress(OSError):
+                process.kill()
 
     def _listen(self) -> None:
         """typeperf first; where its names are translated it is useless, and the next command takes over."""
@@ -85,5 +122,8 @@ def adapter_counters() -> AdapterCounters | None:
     """None where there are no such counters: everywhere but on Windows and WSL2."""
     if sys.platform != "win32" and not is_wsl():
         return None
+    query = open_query()
+    if query is not None:
+        return PdhCounters(query)
     commands = [command for command in (typeperf_command(), cim_command()) if shutil.which(command[0])]
-    return AdapterCounters(commands) if commands else None
+    return HelperCounters(commands) if commands else None

@@ -31,8 +31,10 @@ def arguments(protocol: Protocol, lineage: list[Phase], request: RunRequest) -> 
     template = next((phase.command for phase in reversed(lineage) if phase.command), protocol.command)
     options = (*protocol.options, *_options_after_command(lineage))
     if template:
-        filled = tuple(_filled(word, protocol, request) for word in template)
-        return (*filled, *(_filled(word, protocol, request) for word in options))
+        return (
+            *(filled for word in template for filled in _template_word(word, protocol, request)),
+            *(_filled(word, protocol, request) for word in options),
+        )
     if trainer_of(protocol, lineage) in ("mip-splatting", "3dgs"):
         return (*_original(protocol, request), *options)
     return (*_ours(protocol, request), *options, "--events-stdout")
@@ -74,9 +76,20 @@ def _options_after_command(lineage: list[Phase]) -> tuple[str, ...]:
     return lineage_options(lineage[newest:])
 
 
+def _template_word(word: str, protocol: Protocol, request: RunRequest) -> tuple[str, ...]:
+    """{train} alone becomes everything that our own trainer would be given: for scripts around it."""
+    if word == "{train}":
+        return (*_flags(protocol, request), "--events-stdout")
+    return (_filled(word, protocol, request),)
+
+
 def _ours(protocol: Protocol, request: RunRequest) -> tuple[str, ...]:
-    words = [request.python, "-m", "splatmeter", "train", "-s", scene_path(protocol, request)]
-    words += ["-m", str(request.output), "-r", str(protocol.resolution), "--iterations", str(request.last)]
+    return (request.python, "-m", "splatmeter", "train", *_flags(protocol, request))
+
+
+def _flags(protocol: Protocol, request: RunRequest) -> tuple[str, ...]:
+    words = ["-s", scene_path(protocol, request), "-m", str(request.output)]
+    words += ["-r", str(protocol.resolution), "--iterations", str(request.last)]
     if protocol.images:
         words += ["-i", protocol.images]
     words += _split(protocol)

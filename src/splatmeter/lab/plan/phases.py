@@ -139,15 +139,19 @@ class Phases:
         return self.folder / f"{name}.toml"
 
     def _read(self, path: Path) -> Phase:
-        known = {item.name: item for item in dataclasses.fields(Phase)}
-        entries: dict[str, Any] = {"name": path.stem}
-        for key, item in toml.read(path).items():
-            if key not in known:
-                raise InputError(f"{path}: a phase has no {key!r}; it has {', '.join(known)}")
-            entries[key] = _typed(path, key, item)
+        entries = {"name": path.stem, **typed_entries(path, toml.read(path))}
         if entries["name"] != path.stem:
             raise InputError(f"{path}: the phase calls itself {entries['name']!r}; file and name must agree")
         return check(Phase(**entries))
+
+
+def typed_entries(path: Path, entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a phase as TOML holds them, checked one by one."""
+    known = [item.name for item in dataclasses.fields(Phase)]
+    for key in entries:
+        if key not in known:
+            raise InputError(f"{path}: a phase has no {key!r}; it has {', '.join(known)}")
+    return {key: _typed(path, key, item) for key, item in entries.items()}
 
 
 _LISTS = {"changes", "options", "build", "command", "code_changes"}

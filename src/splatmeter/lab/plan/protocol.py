@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,18 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "benchmark": ("title", "trainer", "command", "directory", "scene", "images", "resolution"),
     "split": ("eval", "test_every", "test_count"),
     "start": ("start_iteration", "checkpoint", "sha256", "prepare_seed"),
-    "run": ("iterations", "evaluate_at", "warm_up", "seed", "seeds", "options", "patterns"),
+    "run": (
+        *("iterations", "evaluate_at", "warm_up", "seed", "seeds", "options", "patterns"),
+        *("most_foreign_cpu", "repeats"),
+    ),
     "judgement": ("tolerance", "tolerated_difference", "blocks", "lpips"),
 }
 """Where each field stands in the file; every field of Protocol stands somewhere."""
 
 COMMENTS = {
     "trainer": "one of " + ", ".join(TRAINERS),
-    "command": "an argument list with {scene} {output} {checkpoint} ...; empty: the trainer's own",
+    "command": "an argument list with {scene} {output} {checkpoint} ...; empty: the trainer's own;"
+    " {train}: all that our own trainer would be given",
     "directory": "where a foreign trainer is started",
     "test_count": "0: as many as test_every gives",
     "start_iteration": "0: every run starts from the points",
@@ -38,6 +43,9 @@ COMMENTS = {
     "seeds": "block k uses seed + (k mod seeds); quality needs at least 4 to be judged",
     "options": "further arguments for every run",
     "patterns": "generic trainer: named patterns for step, total, loss, gaussians, evaluation",
+    "most_foreign_cpu": "a block in which others used a larger share of the machine, or a core was"
+    " throttled, is run again; 0: never",
+    "repeats": "how often a block is run again at most; then it counts as it is",
     "tolerance": "how much worse a quality metric may be, relative",
     "tolerated_difference": "a speed difference below this does not matter to anyone",
     "lpips": "also judge LPIPS, where its weights exist",
@@ -69,6 +77,8 @@ class Protocol:
     seeds: int = 4
     options: tuple[str, ...] = ()
     patterns: tuple[tuple[str, str], ...] = ()
+    most_foreign_cpu: float = 0.0
+    repeats: int = 2
     tolerance: float = 0.005
     tolerated_difference: float = 0.02
     blocks: int = 6
@@ -114,6 +124,8 @@ def check(protocol: Protocol) -> Protocol:
         )
     if not 0 < protocol.tolerance < 1 or not 0 < protocol.tolerated_difference < 1:
         raise UsageError("tolerance and tolerated_difference are shares between 0 and 1, for example 0.005")
+    if not 0 <= protocol.most_foreign_cpu < 1 or protocol.repeats < 0:
+        raise UsageError("most_foreign_cpu is a share of the machine from 0 to 1, and repeats at least 0")
     if protocol.blocks < 1 or protocol.seeds < 1:
         raise UsageError("blocks and seeds are at least 1")
     return protocol
@@ -124,7 +136,6 @@ def read(path: Path) -> Protocol:
     something else.
     """
     found: dict[str, Any] = {}
-    fields = {field.name: field for field in dataclasses.fields(Protocol)}
     for section, entries in toml.read(path).items():
         if section not in SECTIONS or not isinstance(entries, dict):
             raise InputError(f"{path}: [{section}] is not a section; there are {', '.join(SECTIONS)}")
@@ -133,8 +144,17 @@ def read(path: Path) -> Protocol:
                 raise InputError(
                     f"{path}: {key!r} does not belong in [{section}]; it holds {SECTIONS[section]}"
                 )
-            found[key] = _typed(path, key, item, type(fields[key].default))
-    return check(Protocol(**found))
+            found[key] = item
+    return check(Protocol(**typed_entries(path, found)))
+
+
+def typed_entries(path: Path, entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a protocol as TOML holds them, checked one by one."""
+    fields = {field.name: field for field in dataclasses.fields(Protocol)}
+    for key in entries:
+        if key not in fields:
+            raise InputError(f"{path}: a protocol has no {key!r}; it has {', '.join(fields)}")
+    return {key: _typed(path, key, item, type(fields[key].default)) for key, item in entries.items()}
 
 
 def _typed(path: Path, key: str, item: Any, wanted: type) -> Any:

@@ -7,6 +7,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,21 @@ CREATE INDEX runs_by_phase ON runs (phase, counted);
 CREATE INDEX evaluations_by_run ON evaluations (run);
 """
 TABLE_NAMES = ("sessions", "runs", "evaluations", "passes")
+
+
+_SYNCED: ContextVar[set[Path] | None] = ContextVar("synced", default=None)
+
+
+@contextlib.contextmanager
+def synced_once() -> Iterator[None]:
+    """Inside, each lab's folders are looked through for the first query only: a command sees one state of
+    them, and a log over a hundred runs does not walk over them a hundred times.
+    """
+    token = _SYNCED.set(set())
+    try:
+        yield
+    finally:
+        _SYNCED.reset(token)
 
 
 class Index:
@@ -99,7 +115,11 @@ class Index:
 
     def rows(self, query: str, parameters: tuple[Any, ...] = ()) -> list[sqlite3.Row]:
         """A query of the lab's own, after taking in what is new."""
-        self.sync()
+        taken = _SYNCED.get()
+        taken = set() if taken is None else taken
+        if self.lab.root not in taken:
+            self.sync()
+            taken.add(self.lab.root)
         with contextlib.closing(self._opened()) as connection:
             connection.row_factory = sqlite3.Row
             return connection.execute(query, parameters).fetchall()

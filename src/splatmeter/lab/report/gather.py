@@ -63,9 +63,15 @@ def report(lab: Lab, folder: Path, pictures: Sequence[Picture] = ()) -> ReportDo
         passes=tuple(times for name, runs in shown.items() for times in pass_times(name, _pairs(runs))),
         pictures=tuple(pictures),
         findings=findings + _failures(stored) + _hand_kept(lab),
-        notes=told.measurement_notes,
+        notes=(*told.measurement_notes, *_left_out(len(stored))),
         noise=noises[-1].sentence if noises else "",
     )
+
+
+def _left_out(count: int) -> list[str]:
+    if count <= MOST_RUNS:
+        return []
+    return [f"The list shows the newest {MOST_RUNS} of {count} runs; `splatmeter lab ls --runs` shows all."]
 
 
 def _pairs(runs: list[Stored]) -> list[tuple[str, dict[str, Any]]]:

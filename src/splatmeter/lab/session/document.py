@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from pathlib import PurePath
 from typing import Any
 
 from splatmeter.errors import MissingFile
@@ -23,6 +24,8 @@ from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session.gather import preferred
+from splatmeter.lab.session.plan import load
+from splatmeter.lab.session.session import repetitions
 from splatmeter.lab.session.verdicts import Judged, imported, judged, phase_verdict, state_of
 
 
@@ -174,19 +177,41 @@ def _changes(phase: Phase) -> tuple[str, ...]:
 
 
 def _configuration(protocol: Protocol, lab: Lab) -> dict[str, str]:
-    started = next((r["started"] for p in lab.phases.all() for r in counted_results(lab, p.name)), {})
+    result = next((r for p in lab.phases.all() for r in counted_results(lab, p.name)), {})
+    started = result.get("started") or {}
     counts = (len(started.get("train_images", ())), len(started.get("test_images", ())))
     split = f"{counts[0]} train, {counts[1]} test images" if any(counts) else "counts unknown"
     begin = f"iteration {protocol.start_iteration} → {protocol.end_iteration}"
     return {
         "Trainer": protocol.trainer,
-        "Dataset": protocol.scene,
+        "Dataset": _scene_name(protocol.scene),
         "Resolution": f"-r {protocol.resolution}",
         "Training": f"{protocol.iterations} iterations ({begin}), {protocol.warm_up_steps} of them warm-up",
         "Test evaluation": f"iterations {', '.join(map(str, protocol.evaluation_steps))} ({split})",
         "Seeds": f"{protocol.seed} to {protocol.seed + protocol.seeds - 1}, the same in both arms of a block",
         "Tolerated difference": f"{100 * protocol.tolerated_difference:g} %",
+        **_machine(result.get("facts") or {}),
     }
+
+
+def _machine(facts: dict[str, Any]) -> dict[str, str]:
+    """As the runs saw it; {} if they do not tell."""
+    cpu, versions = facts.get("cpu") or {}, facts.get("versions") or {}
+    if not cpu or not versions:
+        return {}
+    usable = (facts.get("limits") or {}).get("usable_cpus", cpu.get("logical"))
+    memory = f"{cpu.get('memory_bytes', 0) / 1e9:.1f} GB"
+    software = [f"{name} {version}" for name, version in versions.items() if name != "torch"]
+    return {
+        "Hardware": f"{cpu.get('model', 'unknown')}, {usable} usable processors, {memory} of memory",
+        "Environment": ", ".join(software),
+    }
+
+
+def _scene_name(scene: str) -> str:
+    """A log is for others to read: where a scene lies on this machine is nobody's business."""
+    stated = PurePath(scene)
+    return stated.name if stated.is_absolute() or scene.startswith("~") else scene
 
 
 def _quality(phases: tuple[LogPhase, ...], protocol: Protocol) -> QualityBaseline | None:
@@ -199,15 +224,28 @@ def _quality(phases: tuple[LogPhase, ...], protocol: Protocol) -> QualityBaselin
 
 
 def _measurement_notes(lab: Lab, protocol: Protocol) -> tuple[str, ...]:
-    rows = Index(lab).rows("SELECT session, kind, blocks FROM sessions ORDER BY session")
+    sessions = [row["session"] for row in Index(lab).rows("SELECT session FROM sessions ORDER BY session")]
     runs = Index(lab).rows("SELECT count(*) AS n FROM runs WHERE counted = 1")[0]["n"]
+    sequential = any(load(lab, session).until_decided for session in sessions)
+    repeated = [again for session in sessions for again in repetitions(lab.sessions / session)]
     notes = [
         f"Speed: training clock after {protocol.warm_up_steps} steps of warm-up, without evaluation"
         " and saving, in a fresh process per run.",
         "Ratios: paired within blocks of balanced random order, 95 % t interval on log ratios.",
         "Memory: the trainer's high-water mark per stage, or samples of the process tree from outside.",
-        f"Evidence: {runs} counted runs in {len(rows)} sessions under {lab.sessions.as_posix()}.",
     ]
+    if sequential:
+        notes.append(
+            "Sessions until decided: an interval that is valid at every look; quality is judged once, at the"
+            " stop."
+        )
+    if protocol.most_foreign_cpu:
+        notes.append(
+            f"Blocks in which others used more than {100 * protocol.most_foreign_cpu:g} % of the machine, or"
+            f" a core was throttled, are run again at most {protocol.repeats} times: {len(repeated)} were,"
+            " and all attempts are kept."
+        )
+    notes.append(f"Evidence: {runs} counted runs in {len(sessions)} sessions of the lab.")
     return tuple(notes)
 
 

@@ -88,7 +88,12 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         environment=_environment(result),
         deterministic=trainer == "splatmeter",
         sh_degree=int(started.get("config", {}).get("sh_degree", 3)),
-        peaks=tuple(_peak(item) for item in result.get("peaks", ()) if _tells(item, trainer)),
+        holds_gradients=not _fused(trainer, started),
+        image_bytes_held=result.get("image_bytes_held") or 0,
+        peaks=_peaks(result, trainer),
+        card_bytes=result.get("card_bytes"),
+        on_a_card=trainer in ON_A_CARD,
+        allocator_retries=result.get("allocator_retries") or 0,
         rates=tuple(
             RatePoint(int(p["step"]), int(p["gaussians"]), p["steps_per_second"]) for p in result["rates"]
         ),
@@ -106,6 +111,21 @@ def preferred(evaluations: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         if key not in chosen or chosen[key]["judged_by"] == "trainer":
             chosen[key] = item
     return list(chosen.values())
+
+
+def _fused(trainer: str, started: Mapping[str, Any]) -> bool:
+    """Our engine goes from a Gaussian's gradient to its update at once; its torch twin holds all of them."""
+    backend = started.get("environment", {}).get("backend", "")
+    return trainer == "splatmeter" and backend == "native"
+
+
+def _peaks(result: Mapping[str, Any], trainer: str) -> tuple[StagePeak, ...]:
+    """With what NVML saw of the whole card: the highest of the run cannot be below that of training."""
+    found = [_peak(item) for item in result.get("peaks", ()) if _tells(item, trainer)]
+    on_card = (result.get("memory") or {}).get("device_peak_bytes")
+    if on_card and trainer in ON_A_CARD:
+        found.append(StagePeak("training", device_bytes=on_card))
+    return tuple(found)
 
 
 def _tells(peak: Mapping[str, Any], trainer: str) -> bool:
@@ -150,14 +170,14 @@ def sessions_of(lab: Lab, reference: str, candidate: str) -> list[str]:
     A session under way is not among them: judging it early would be peeking.
     """
     rows = Index(lab).rows(
-        "SELECT session, arms FROM sessions s WHERE kind != 'record' AND ended IS NOT NULL AND EXISTS"
+        "SELECT session, kind, arms FROM sessions s WHERE kind != 'record' AND ended IS NOT NULL AND EXISTS"
         " (SELECT 1 FROM runs r WHERE r.session = s.session AND r.counted = 1) ORDER BY session"
     )
     found: list[str] = []
     for row in rows:
         phases = [arm["phase"] for arm in json.loads(row["arms"])]
         if reference == candidate:
-            fits = phases.count(reference) >= 2
+            fits = row["kind"] == "aa" and reference in phases
         else:
             fits = reference in phases and candidate in phases
         if fits and (lab.sessions / row["session"]).exists():

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.lab.atomic import read_json, write_json
+from splatmeter.lab.plan import commands
 from splatmeter.lab.plan.commands import scene_path, trainer_of
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session.run import RunSpec
 from splatmeter.lab.session.start import hash_of
+from splatmeter.lab.trainers.habits import photo_bytes, stated_test_every
 
 
 class Judge:
@@ -39,11 +41,7 @@ class Judge:
             evaluation["model_sha256"] = self._hash_at(result, evaluation["step"])
         if trainer_of(self.protocol, spec.lineage) in ("splatmeter", "events"):
             return
-        if self.protocol.test_every != 8 or self.protocol.test_count:
-            result["warnings"].append(
-                "models of foreign trainers are only judged on the usual split, every 8th photo"
-            )
-            return
+        result["image_bytes_held"] = self._photo_bytes(spec)
         for model in result["models"]:
             if model["sha256"] and self.protocol.scene:
                 found = self._judged(model, spec, result)
@@ -62,7 +60,7 @@ class Judge:
 
     def _judged(self, model: dict[str, Any], spec: RunSpec, result: dict[str, Any]) -> list[dict[str, Any]]:
         """From the cache, or by a child; a model that cannot be judged is a warning, not a failed run."""
-        options = self._options(spec)
+        options = [*self._options(spec), *self._split(spec, result)]
         key = hashlib.sha256(json.dumps([model["sha256"], options]).encode()).hexdigest()[:32]
         cached = read_json(self.lab.judged / f"{key}.json")
         if isinstance(cached, dict) and cached.get("model") == model["sha256"]:
@@ -80,6 +78,29 @@ class Judge:
         words = ["-s", scene_path(protocol, spec.request), "-r", str(protocol.resolution)]
         words += ["-i", protocol.images] if protocol.images else []
         return [*words, "--lpips", "vgg" if protocol.lpips else "none"]
+
+    def _split(self, spec: RunSpec, result: dict[str, Any]) -> list[str]:
+        """The trainer's own rule where it wrote one down, else the protocol's: our test views are its own."""
+        if not self.protocol.eval:
+            return []
+        every, count = self.protocol.test_every, self.protocol.test_count
+        own = stated_test_every(spec.request.output)
+        if own and own != every and not count:
+            warning = f"every {own}th photo was held out, the protocol says {every}; judged as it was done"
+            if warning not in result["warnings"]:
+                result["warnings"].append(warning)
+            every = own
+        return ["--test-count", str(count)] if count else ["--test-every", str(every)]
+
+    def _photo_bytes(self, spec: RunSpec) -> int:
+        """The original keeps every photo as floats on its card, unless told to keep them elsewhere."""
+        words = commands.arguments(self.protocol, spec.lineage, spec.request)
+        if trainer_of(self.protocol, spec.lineage) not in ("mip-splatting", "3dgs", "fork"):
+            return 0
+        if "--data_device" in words:
+            return 0
+        scene = Path(scene_path(self.protocol, spec.request))
+        return photo_bytes(scene, self.protocol.images or "images", self.protocol.resolution)
 
 
 def evaluated(model: dict[str, Any], arguments: tuple[str, ...]) -> tuple[list[dict[str, Any]], str]:

@@ -44,7 +44,7 @@ def memory_record(
 ) -> dict[str, Any]:
     """`peaks` per stage and `memory` in total; an unknown figure is null."""
     told = {stage: size for stage, size in result["peak_bytes"].items() if size} if stages else {}
-    peaks: list[dict[str, Any]] = [_told(stage, told) for stage in told if not stage.endswith(" reserved")]
+    peaks = [_told(stage, told) for stage in told if not stage.endswith((" reserved", " retries"))]
     total = [peak["process_bytes"] for peak in peaks if peak["process_bytes"]]
     total += [outcome.largest_resident_bytes] if outcome and outcome.largest_resident_bytes else []
     monitor: dict[str, Any] = {}
@@ -65,7 +65,8 @@ def memory_record(
         "device_peak_bytes": max(device, default=None),
         "device": "sampled" if device else "not observable",
     }
-    return {"peaks": peaks, "memory": memory, "monitor": monitor}
+    retries = int(result["peak_bytes"].get("training retries") or 0)
+    return {"peaks": peaks, "memory": memory, "monitor": monitor, "allocator_retries": retries}
 
 
 def _told(stage: str, told: dict[str, int]) -> dict[str, Any]:

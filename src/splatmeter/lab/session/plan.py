@@ -14,7 +14,7 @@ from splatmeter.lab.atomic import read_json, write_json
 from splatmeter.lab.compare.order import block_orders, next_orders
 from splatmeter.lab.environment import machine_identity
 from splatmeter.lab.plan.phases import Phase
-from splatmeter.lab.plan.protocol import Protocol
+from splatmeter.lab.plan.protocol import Protocol, check
 from splatmeter.lab.record.lab import Lab
 
 FEWEST_BLOCKS = 4
@@ -27,6 +27,7 @@ class ArmPlan:
 
     label: str
     phase: str
+    monitor: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Wishes:
     slices: float = 0.0
     """Seconds per slice; 0: whole runs."""
     seed: int | None = None
+    iterations: int = 0
+    """Of a single recorded run, instead of the protocol's; 0: the protocol's."""
     prime: bool = True
     keep_models: bool = False
     monitor: bool = True
@@ -47,7 +50,9 @@ class Wishes:
 class SessionPlan:
     session: str
     kind: str
-    """'ab', 'aa', 'run' (baseline, parent and phase) or 'record' (a single run, no speed verdict)."""
+    """'ab', 'aa', 'run' (baseline, parent and phase), 'overhead' (a phase without and with the monitor) or
+    'record' (a single run, no speed verdict).
+    """
     arms: tuple[ArmPlan, ...]
     blocks: int
     until_decided: bool
@@ -81,11 +86,20 @@ class SessionPlan:
 def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
     """Checks that everything named exists before anything runs."""
     protocol = lab.protocol()
+    if wishes.iterations:
+        protocol = _of_length(protocol, kind, wishes.iterations)
     lineages = {name: lab.phases.lineage(name) for name in phases}
     blocks = 1 if kind == "record" else wishes.blocks or protocol.blocks
-    if kind != "record" and blocks < FEWEST_BLOCKS and not wishes.until_decided:
+    if wishes.until_decided:
+        blocks = wishes.blocks or MOST_BLOCKS_UNDECIDED
+    if kind != "record" and blocks < FEWEST_BLOCKS:
         raise UsageError(
             f"{blocks} blocks cannot decide anything; at least {FEWEST_BLOCKS} are needed (10 below 5 %)"
+        )
+    if kind == "overhead" and (wishes.slices or not wishes.monitor):
+        raise UsageError(
+            "the monitor's cost is measured by whole runs with it and without it: leave out --slices"
+            " (it watches while its arm stands still, too) and --no-monitor"
         )
     if wishes.slices and len(phases) != 2:
         raise UsageError("--slices alternates between exactly two arms; use it with `lab ab` or `lab aa`")
@@ -93,8 +107,8 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
     plan = SessionPlan(
         session=f"{_stamp()}-{kind}-{secrets.token_hex(2)}",
         kind=kind,
-        arms=_arms(phases),
-        blocks=MOST_BLOCKS_UNDECIDED if wishes.until_decided else blocks,
+        arms=_arms(kind, phases),
+        blocks=blocks,
         until_decided=wishes.until_decided,
         slices=wishes.slices,
         order_seed=seed,
@@ -118,7 +132,18 @@ def _stamp() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now // 10**9))}-{now // 1000 % 10**6:06d}"
 
 
-def _arms(phases: list[str]) -> tuple[ArmPlan, ...]:
+def _of_length(protocol: Protocol, kind: str, iterations: int) -> Protocol:
+    """Arms of a comparison share the protocol's length; a recorded run is compared with nothing."""
+    if kind != "record":
+        raise UsageError("only a recorded run may have a length of its own; edit iterations in protocol.toml")
+    return check(dataclasses.replace(protocol, iterations=iterations))
+
+
+def _arms(kind: str, phases: list[str]) -> tuple[ArmPlan, ...]:
+    if kind == "overhead":
+        return tuple(
+            ArmPlan(f"{phases[0]}#{word}", phases[0], word == "watched") for word in ("unwatched", "watched")
+        )
     if len(set(phases)) == len(phases):
         return tuple(ArmPlan(name, name) for name in phases)
     return tuple(ArmPlan(f"{name}#{place}", name) for place, name in enumerate(phases, start=1))

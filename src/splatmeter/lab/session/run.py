@@ -103,9 +103,11 @@ class Run:
                 self._watch.stop()
             self._folder.close()
 
-    def summary(self, timing: dict[str, float] | None = None, peaks: bool = True) -> dict[str, Any]:
+    def summary(
+        self, timing: dict[str, float] | None = None, peaks: bool = True, partners: float = 0.0
+    ) -> dict[str, Any]:
         """The result; `timing` replaces what the events say (slices time themselves, and tell nothing of
-        peaks).
+        peaks). `partners` are the CPU seconds of arms that lived at the same time.
         """
         spec = self.spec
         result = summarize(self.arrivals, self.window)
@@ -125,7 +127,7 @@ class Run:
         if timing:  # the trainer's own clock ran on while it was stopped
             result |= {"rates": [], "passes": {}}
         if self._watch:
-            result |= self._watch.record(self._outcome, spec.folder)
+            result |= self._watch.record(self._outcome, spec.folder, partners)
         return result
 
     def record(self, result: dict[str, Any]) -> None:
@@ -135,6 +137,11 @@ class Run:
     def discard_output(self) -> None:
         """Models are large; their hash and their judgement stay."""
         shutil.rmtree(self.spec.request.output, ignore_errors=True)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of the process that has ended; 0 before."""
+        return self._outcome.cpu_seconds if self._outcome else 0.0
 
     def last_step(self) -> int:
         return next((a.event.step for a in reversed(self.arrivals) if isinstance(a.event, Progress)), 0)

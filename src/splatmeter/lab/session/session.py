@@ -24,6 +24,7 @@ from splatmeter.lab.session.validate import dry_run
 from splatmeter.lab.session.worktree import Built, built
 
 PRIMING_STEPS = 20
+REPEATED = "repeated.json"
 _BLOCK = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -35,7 +36,7 @@ class Beat:
     blocks: int
     arm: str
     stage: str
-    """'priming', 'running', 'judging' or 'block done'."""
+    """'priming', 'running', 'judging', 'block repeated' or 'block done'."""
     arrival: Arrival | None = None
     result: dict[str, Any] | None = None
 
@@ -65,7 +66,8 @@ class Session:
             yield from self._prime()
             for block in range(self.plan.blocks):
                 if block not in done_blocks(self.folder):
-                    yield from self._block(block)
+                    while (yield from self._block(block)):
+                        pass
                     if self.plan.until_decided and decided():
                         break
             write_json(self.folder / "ended.json", {"time": now(), "blocks": len(done_blocks(self.folder))})
@@ -106,7 +108,8 @@ class Session:
             run.discard_output()
         write_json(done, {"time": now(), "first_iteration_seconds": first_iteration})
 
-    def _block(self, block: int) -> Iterator[Beat]:
+    def _block(self, block: int) -> Generator[Beat, None, bool]:
+        """True if the rule on covariates asks for it again; the attempt is kept and never counts."""
         attempt = 1 + max((a for b, a in attempts(self.folder) if b == block), default=0)
         folder = self.folder / "blocks" / f"{block:03d}.{attempt}"
         order = self.plan.order(block)
@@ -116,27 +119,40 @@ class Session:
             )
             for place, arm in enumerate(order)
         ]
+        results: list[dict[str, Any]] = []
         if self.plan.slices:
-            yield from self._sliced(block, runs, folder)
+            results = yield from self._sliced(block, runs, folder)
         else:
             for run in runs:
                 for arrival in run.events():
                     yield self._beat(block, run, "running", arrival)
-                yield from self._finish(block, run, None)
-        names = [run.spec.folder.name for run in runs]
-        write_json(folder / "block.json", {"block": block, "runs": names, "time": now(), "unix": time.time()})
+                results.append((yield from self._finish(block, run, run.summary())))
+        disturbed = disturbance(self.protocol, results)
+        record = {"block": block, "runs": [run.spec.folder.name for run in runs], "time": now()}
+        record |= {"unix": time.time(), "disturbed": disturbed}
+        if disturbed and len(repetitions(self.folder, block)) < self.protocol.repeats:
+            write_json(folder / REPEATED, record)
+            yield Beat(block, self.plan.blocks, disturbed, "block repeated")
+            return True
+        write_json(folder / "block.json", record)
         yield Beat(block, self.plan.blocks, "", "block done")
+        return False
 
-    def _sliced(self, block: int, runs: list[Run], folder: Path) -> Iterator[Beat]:
+    def _sliced(
+        self, block: int, runs: list[Run], folder: Path
+    ) -> Generator[Beat, None, list[dict[str, Any]]]:
         outcome = slices.Slices(runs, self.plan.slices, self.plan.order_seed + block)
         for run, arrival in outcome.alternate():
             yield self._beat(block, run, "running", arrival)
         write_json(folder / "slices.json", outcome.record(block))
+        results: list[dict[str, Any]] = []
         for run in runs:
-            yield from self._finish(block, run, outcome.timing(run))
+            partners = sum(other.cpu_seconds for other in runs if other is not run)
+            result = run.summary(outcome.timing(run), peaks=False, partners=partners)
+            results.append((yield from self._finish(block, run, result)))
+        return results
 
-    def _finish(self, block: int, run: Run, timing: dict[str, float] | None) -> Iterator[Beat]:
-        result = run.summary(timing, peaks=timing is None)
+    def _finish(self, block: int, run: Run, result: dict[str, Any]) -> Generator[Beat, None, dict[str, Any]]:
         if result["status"] == "finished":
             yield Beat(block, self.plan.blocks, run.spec.identity.arm, "judging")
             self.judge.complete(result, run.spec)
@@ -145,6 +161,7 @@ class Session:
         if not (self.plan.keep_models or block == 0):
             run.discard_output()
         yield Beat(block, self.plan.blocks, run.spec.identity.arm, "running", None, result)
+        return result
 
     def _beat(self, block: int, run: Run, stage: str, arrival: Arrival) -> Beat:
         return Beat(block, self.plan.blocks, run.spec.identity.arm, stage, arrival)
@@ -171,7 +188,15 @@ class Session:
         )
         lineage = lineage_of(self.plan, arm.phase)
         return Run(
-            RunSpec(identity, protocol, lineage, request, folder, self.plan.monitor, self._start_sha256),
+            RunSpec(
+                identity,
+                protocol,
+                lineage,
+                request,
+                folder,
+                self.plan.monitor and arm.monitor,
+                self._start_sha256,
+            ),
             self.executor,
         )
 
@@ -194,6 +219,30 @@ def _last_line(path: Path) -> str:
     except OSError:
         return ""
     return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "")
+
+
+def disturbance(protocol: Protocol, results: list[dict[str, Any]]) -> str:
+    """Why the rule that the protocol fixed beforehand asks for this block again; empty if it doesn't.
+
+    It looks at covariates alone, never at the times that were measured.
+    """
+    if not protocol.most_foreign_cpu:
+        return ""
+    for result in results:
+        arm = result["identity"]["arm"]
+        share = result.get("foreign_cpu_share")
+        if share is not None and share > protocol.most_foreign_cpu:
+            limit = f"{100 * protocol.most_foreign_cpu:.3g} %"
+            return f"others used {100 * share:.1f} % of the machine during {arm}, more than {limit}"
+        if result.get("throttled"):
+            return f"a core was throttled {result['throttled']} times during {arm}"
+    return ""
+
+
+def repetitions(folder: Path, block: int | None = None) -> list[dict[str, Any]]:
+    """Attempts that the rule sent back, of one block or of all."""
+    found = [read_json(path) for path in sorted((folder / "blocks").glob(f"*/{REPEATED}"))]
+    return [record for record in found if record and (block is None or record["block"] == block)]
 
 
 def attempts(folder: Path) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ from splatmeter.lab.compare.assemble import Rules, compare
 from splatmeter.lab.compare.noise import NoiseFloor, noise_floor
 from splatmeter.lab.compare.ratio import evidence, log_ratios, slice_log_ratios
 from splatmeter.lab.compare.samples import Arm, Verdict, VerdictKind
+from splatmeter.lab.compare.sequential import evidence_so_far
 from splatmeter.lab.compare.verdict import Comparison, declared, judge, verify
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.index import Index
@@ -117,7 +118,7 @@ def latest_noise(lab: Lab, plan: SessionPlan) -> NoiseFloor | None:
     """The newest A/A of this protocol on this machine, sliced if the session is sliced."""
     rows = Index(lab).rows(
         "SELECT session FROM sessions WHERE kind = 'aa' AND machine = ? AND protocol = ?"
-        " ORDER BY session DESC",
+        " AND ended IS NOT NULL ORDER BY session DESC",
         (plan.machine, plan.fingerprint),
     )
     for row in rows:
@@ -131,7 +132,8 @@ def latest_noise(lab: Lab, plan: SessionPlan) -> NoiseFloor | None:
             arms = {label: Arm(label) for label in (first, second)}
             differences = log_ratios(gather.samples(lab, control.session, arms), first, second)
         if len(differences) >= 4:
-            return noise_floor(evidence(differences), plan.machine, protocol_of(plan).scene)
+            told = evidence_so_far(differences) if control.until_decided else evidence(differences)
+            return noise_floor(told, plan.machine, protocol_of(plan).scene)
     return None
 
 

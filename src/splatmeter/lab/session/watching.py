@@ -16,6 +16,8 @@ from splatmeter.lab.monitor.nvml import Card, first_card
 from splatmeter.lab.monitor.tree import TreeSampler
 from splatmeter.lab.session.memory import write_samples
 
+_CORES = Path("/sys/devices/system/cpu")
+
 
 class Watch:
     """Started with the child, stopped at its end; asked for its record afterwards."""
@@ -27,6 +29,7 @@ class Watch:
         self.sampler = TreeSampler(pid, device=device) if sample else None
         self._busy = busy_seconds()
         self._begin = time.perf_counter()
+        self._throttled = throttle_count()
         self._foreign: float | None = None
         self._elapsed = 0.0
 
@@ -40,23 +43,29 @@ class Watch:
     def stop(self) -> None:
         self._elapsed = time.perf_counter() - self._begin
         self._foreign = busy_seconds() - self._busy
+        self._throttled = throttle_count() - self._throttled
         if self.sampler:
             self.sampler.stop()
         if self._counters:
             self._counters.stop()
 
-    def record(self, outcome: Outcome | None, folder: Path) -> dict[str, Any]:
-        """What else the machine did is a covariate: it is told, and never a reason to drop a run
-        afterwards.
+    def record(self, outcome: Outcome | None, folder: Path, partners: float = 0.0) -> dict[str, Any]:
+        """What else the machine did is a covariate: a block is run again by the protocol's rule on it, and
+        no run is ever dropped afterwards. `partners` are CPU seconds of arms that live at the same time.
         """
         if self.sampler and self.sampler.samples:
             write_samples(folder / "memory.csv", self.sampler.samples)
-        return {"foreign_cpu_share": self._foreign_share(outcome), "shared_memory": self._spill()}
+        return {
+            "foreign_cpu_share": self._foreign_share(outcome, partners),
+            "throttled": self._throttled,
+            "card_bytes": self._card.memory().total_bytes if self._card else None,
+            "shared_memory": self._spill(),
+        }
 
-    def _foreign_share(self, outcome: Outcome | None) -> float | None:
+    def _foreign_share(self, outcome: Outcome | None, partners: float) -> float | None:
         if outcome is None or self._foreign is None or self._elapsed <= 0:
             return None
-        others = self._foreign - outcome.cpu_seconds
+        others = self._foreign - outcome.cpu_seconds - partners
         return max(0.0, others / (self._elapsed * (os.cpu_count() or 1)))
 
     def _spill(self) -> dict[str, Any]:
@@ -72,6 +81,12 @@ class Watch:
             "peak_shared_bytes": peak,
             "samples": len(samples),
         }
+
+
+def throttle_count() -> int:
+    """How often a processor has been slowed down because of heat since the start; 0 where nobody counts."""
+    counts = _CORES.glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
+    return sum(int(path.read_text() or 0) for path in counts)
 
 
 def busy_seconds() -> float:

@@ -121,7 +121,7 @@ class Foreign:
     def _marked(self, text: str, seconds: float) -> Iterator[Event]:
         """An event; `{"stage": "evaluation"}`, which stops the clock until "training"; or torch's own peaks:
 
-        `{"memory": {"stage": "training", "allocated": BYTES, "reserved": BYTES}}`.
+        `{"memory": {"stage": "training", "allocated": BYTES, "reserved": BYTES, "retries": COUNT}}`.
         """
         try:
             record = json.loads(text)
@@ -144,7 +144,8 @@ class Foreign:
 
     def _note_peaks(self, record: dict[str, object]) -> None:
         stage = str(record.get("stage", "training"))
-        for name, key in (("allocated", stage), ("reserved", f"{stage} reserved")):
+        keys = {"allocated": stage, "reserved": f"{stage} reserved", "retries": f"{stage} retries"}
+        for name, key in keys.items():
             size = record.get(name)
             if isinstance(size, int) and 0 < size < 2**63:
                 self._peaks[key] = max(size, self._peaks.get(key, 0))

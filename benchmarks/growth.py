@@ -1,0 +1,151 @@
+"""How a step's time grows with Gaussians, with pixels and with threads, as ratios to a reference point.
+
+    python benchmarks/growth.py --yardstick FOLDER [--axes gaussians pixels threads]
+
+FOLDER holds g140.npz and g1m.npz (../shared/yardstick/make_workload.py 1.5 1.5). Each point is interleaved
+with its reference, both whole iterations of our engine on the same three cameras, in random order, noisy
+rounds repeated; a ratio is exp(mean of ln(time / reference's time)) with its 95 % interval.
+
+Gaussians: the garden told with 50 k to 3 M Gaussians (rows chosen evenly, or copies moved by one of their
+own sizes; the volume covered stays), 648x420. Pixels: 138 k Gaussians at 0.1 to 4 megapixels. Threads: two
+and more against one, on the yardstick's workloads and on garden_512 from its points; there a ratio is a
+speed-up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from pathlib import Path
+
+from measuring import Arm, Rounds, counted, interleave, table, text, write_results
+from workloads import (
+    GARDEN,
+    SIZES,
+    YARDSTICK_PASSES,
+    Ours,
+    Workload,
+    garden,
+    numbering,
+    photographed,
+    read_stored,
+    stored,
+)
+
+GAUSSIANS, GAUSSIANS_REFERENCE = (50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 3_000_000), 500_000
+MEGAPIXELS = (0.1, 0.27, 0.5, 1.0, 2.0, 4.0)
+PASSES = list(YARDSTICK_PASSES.values())
+
+
+def point(label: str, found: Rounds, over: str, under: str) -> dict:
+    """Ratio of `over` to `under`, whole and per pass."""
+    return {
+        "point": label,
+        "rounds": counted(found),
+        "ratio": found.ratio(over, under),
+        "milliseconds": {arm: found.median_ms(arm) for arm in found.arms},
+        "passes": {key: found.pass_ratio(over, under, key) for key in PASSES},
+    }
+
+
+def against(label: str, work: Workload, reference: Workload, threads: int, rounds: int) -> dict:
+    engines = {"point": Ours(work, threads), "reference": Ours(reference, threads)}
+    arms = [Arm(name, engine.cycle, engine.passes) for name, engine in engines.items()]
+    result = point(label, interleave(arms, rounds, len(work.cameras)), "point", "reference")
+    print(f"{label}: {text(result['ratio'], 3)} ({result['rounds']})", flush=True)
+    return result
+
+
+def with_gaussians(folder: Path, threads: int, rounds: int, most: int) -> list[dict]:
+    arrays, cameras = read_stored(folder, "g1m")
+    reference = photographed(numbering(arrays, GAUSSIANS_REFERENCE), cameras, 648, 420)
+    return [
+        against(f"{n:,}", photographed(numbering(arrays, n), cameras, 648, 420), reference, threads, rounds)
+        for n in GAUSSIANS
+        if n <= most
+    ]
+
+
+def with_pixels(folder: Path, threads: int, rounds: int) -> list[dict]:
+    arrays, cameras = read_stored(folder, "g140")
+    reference = photographed(arrays, cameras, 648, 420)
+    results = []
+    for megapixels in MEGAPIXELS:
+        width = round(math.sqrt(megapixels * 1e6 * 648 / 420))
+        height = round(width * 420 / 648)
+        work = photographed(arrays, cameras, width, height)
+        results.append(against(f"{width}x{height}", work, reference, threads, rounds))
+    return results
+
+
+def with_threads(folder: Path, scene: Path, rounds: int) -> list[dict]:
+    """Speed-ups over one thread: time of one divided by time of many."""
+    cases = {f"{name} {size}": (name, size) for name in ("g140", "g1m") for size in SIZES}
+    counts = sorted({2, os.cpu_count() or 2})
+    results = []
+    for label in [*cases, "garden 512x512"]:
+        work = stored(folder, *cases[label]) if label in cases else some_views(garden(scene))
+        engines = {str(threads): Ours(work, threads) for threads in (1, *counts)}
+        arms = [Arm(name, engine.cycle, engine.passes) for name, engine in engines.items()]
+        found = interleave(arms, rounds, len(work.cameras))
+        for threads in counts:
+            results.append(point(f"{label}, {threads} threads", found, "1", str(threads)))
+            print(f"{results[-1]['point']}: {text(results[-1]['ratio'], 3)}", flush=True)
+    return results
+
+
+def some_views(work: Workload, count: int = 6) -> Workload:
+    """Evenly chosen, and nothing moves: every arm does the same work for ever."""
+    chosen = range(0, len(work.cameras), len(work.cameras) // count)
+    work.cameras, work.photos = [work.cameras[k] for k in chosen], [work.photos[k] for k in chosen]
+    work.schedule = None
+    return work
+
+
+TITLES = {
+    "gaussians": f"With Gaussians: time over that of {GAUSSIANS_REFERENCE:,}, 648x420",
+    "pixels": "With pixels: time over that of 648x420, 138,766 Gaussians",
+    "threads": "With threads: speed-up over one thread (target with two: 1.8)",
+}
+
+
+def page(results: dict[str, list[dict]], threads: int) -> list[str]:
+    lines = [
+        "# Growth with Gaussians, pixels and threads",
+        "",
+        f"{threads} threads where nothing else is said.",
+    ]
+    for axis, points in results.items():
+        rows = [
+            [p["point"], f"**{text(p['ratio'])}**", *[text(p["passes"][key]) for key in PASSES], p["rounds"]]
+            for p in points
+        ]
+        lines += ["", f"## {TITLES[axis]}", "", *table(["", "whole iteration", *PASSES, "rounds"], rows)]
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--yardstick", type=Path, required=True)
+    parser.add_argument("--axes", nargs="+", default=list(TITLES), choices=list(TITLES))
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--most", type=int, default=max(GAUSSIANS), help="Gaussians; 3 M need about 5 GB")
+    parser.add_argument("--scene", type=Path, default=GARDEN)
+    parser.add_argument("--results", type=Path, help="folder for the results; default: benchmarks/results")
+    chosen = parser.parse_args()
+    measure = {
+        "gaussians": lambda: with_gaussians(chosen.yardstick, chosen.threads, chosen.rounds, chosen.most),
+        "pixels": lambda: with_pixels(chosen.yardstick, chosen.threads, chosen.rounds),
+        "threads": lambda: with_threads(chosen.yardstick, chosen.scene, chosen.rounds),
+    }
+    results = {axis: measure[axis]() for axis in chosen.axes}
+    name = "growth" if len(results) == len(TITLES) else "growth-" + "-".join(results)
+    write_results(name, results, page(results, chosen.threads), chosen.results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+#include "limits.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <vector>
+#if defined(__linux__)
+#include <unistd.h>
+#endif
+
+namespace splat {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kRepetitions = 7;
+constexpr int64_t kRounds = 1 << 19;  // some milliseconds a repetition
+
+template <class Body>
+double shortest(Body&& body) {
+  double best = 1e9;
+  for (int k = 0; k < kRepetitions; k++) {
+    const auto start = Clock::now();
+    body();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    best = seconds < best ? seconds : best;
+  }
+  return best;
+}
+
+// Latency times throughput independent chains keep both multipliers busy; all of them stay in registers.
+#define MULTIPLY_ADD_LOOP(name, target, floats, chains)                                                   \
+  target float name(int64_t rounds, float seed) {                                                         \
+    typedef float Vector __attribute__((vector_size(4 * floats)));                                        \
+    Vector sum[chains], factor = Vector{} + (0.999f + 1e-6f * seed), term = Vector{} + 1e-3f * seed;      \
+    for (int k = 0; k < chains; k++) sum[k] = Vector{} + (seed + k);                                      \
+    for (int64_t i = 0; i < rounds; i++) {                                                                \
+      _Pragma("GCC unroll 32") for (int k = 0; k < chains; k++) sum[k] = sum[k] * factor + term;          \
+    }                                                                                                     \
+    float total = 0;                                                                                      \
+    for (int k = 0; k < chains; k++)                                                                      \
+      for (int l = 0; l < floats; l++) total += sum[k][l];                                                \
+    return total;                                                                                         \
+  }
+
+struct Loop { float (*run)(int64_t, float); int floats, chains; };
+
+MULTIPLY_ADD_LOOP(loop_narrow, , 4, 14)
+#if defined(__x86_64__)
+MULTIPLY_ADD_LOOP(loop_avx2, __attribute__((target("avx2,fma"))), 8, 12)
+MULTIPLY_ADD_LOOP(loop_avx512, __attribute__((target("avx512f"))), 16, 16)
+#endif
+
+Loop loop_of(const char* instruction_set) {
+#if defined(__x86_64__)
+  if (!std::strcmp(instruction_set, "avx512") && __builtin_cpu_supports("avx512f")) return {loop_avx512, 16, 16};
+  if (std::strcmp(instruction_set, "baseline")) return {loop_avx2, 8, 12};
+#endif
+  (void)instruction_set;
+  return {loop_narrow, 4, 14};
+}
+
+size_t stream_floats() {  // per array: as large as the last cache, so that three of them cannot stay in it
+  size_t bytes = size_t{32} << 20;
+#if defined(__linux__) && defined(_SC_LEVEL3_CACHE_SIZE)
+  const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  if (cache > 0) bytes = std::min(std::max(bytes, size_t(cache)), size_t{256} << 20);
+#endif
+  return bytes / sizeof(float);
+}
+
+// ---- the recount ------------------------------------------------------------------------------------------
+struct Tile {
+  float left[kTile][kTile];  // transmittance; 0 once the pixel is finished, or outside the image
+  int open = 0;              // pixels not finished
+};
+
+void open_tile(const Engine& engine, int x0, int y0, Tile& tile) {
+  for (int y = 0; y < kTile; y++)
+    for (int x = 0; x < kTile; x++) {
+      const bool inside = x0 + x < engine.camera.width && y0 + y < engine.camera.height;
+      tile.left[y][x] = inside ? 1.f : 0.f, tile.open += inside;
+    }
+}
+
+// One row of one strip; returns how many of its eight pixels took the Gaussian.
+int blend_strip(const Splat& g, float dy, float dx0, float max_alpha, float* left, Tile& tile) {
+  int taken = 0;
+  for (int l = 0; l < kStrip; l++) {
+    if (left[l] == 0) continue;
+    const float dx = dx0 + float(l), e = dy - g.tilt * dx;
+    const float power = g.log2_opacity - g.across * dx * dx - g.down * e * e;
+    if (power < -kLog2Of255) continue;
+    const float after = left[l] * (1 - std::fmin(std::exp2(power), max_alpha));
+    taken++;
+    tile.open -= after <= kMinTransmittance;
+    left[l] = after <= kMinTransmittance ? 0.f : after;
+  }
+  return taken;
+}
+
+struct Range { int begin, end; };
+Range pixels_of(float centre, float half, int origin) {  // of a tile, that the bounding box covers
+  const float low = std::ceil(centre - half - 0.5f) - float(origin), high = std::floor(centre + half - 0.5f) - float(origin);
+  return {int(std::fmax(low, 0.f)), int(std::fmin(high, float(kTile - 1))) + 1};
+}
+
+void count_pair(const Engine& engine, const Splat& g, int x0, int y0, Tile& tile, StepWork& work) {
+  const Range rows = pixels_of(g.y, g.half_height + 0.02f, y0), columns = pixels_of(g.x, g.half_width + 0.02f, x0);
+  for (int s = columns.begin / kStrip; s * kStrip < columns.end; s++) {
+    bool any = false;
+    for (int y = rows.begin; y < rows.end; y++) {
+      const float dx0 = float(x0 + s * kStrip) + 0.5f - g.x, dy = float(y0 + y) + 0.5f - g.y;
+      const int taken = blend_strip(g, dy, dx0, engine.settings.max_alpha, tile.left[y] + s * kStrip, tile);
+      work.pixels += taken, work.vectors += taken > 0, any |= taken > 0;
+    }
+    work.items += any;
+  }
+}
+
+void count_tile(const Engine& engine, int at, std::atomic<uint8_t>* seen, StepWork& work) {
+  Tile tile;
+  const int x0 = at % engine.tile_columns * kTile, y0 = at / engine.tile_columns * kTile;
+  const uint32_t *begins = engine.tile_begin.data(), end = begins[at + 1];
+  open_tile(engine, x0, y0, tile);
+  uint32_t i = begins[at];
+  for (; i < end && tile.open; i++) {
+    const uint32_t row = engine.pairs.data()[i].row;
+    const uint64_t before = work.pixels;
+    count_pair(engine, engine.splats.data()[row], x0, y0, tile, work);
+    if (work.pixels > before) seen[row].store(1, std::memory_order_relaxed);
+  }
+  work.walked += i - begins[at];
+}
+
+void count_rows(const Engine& engine, const std::atomic<uint8_t>* seen, StepWork& work) {
+  const Table& table = engine.table;
+  auto behind = [&](size_t row) { return table.pending.by_age && table.geometry[row * kGeometryWidth + kLastUpdate] < float(table.pending.step); };
+  for (int row = 0; row < table.count; row++) work.behind += behind(size_t(row)), work.seen += seen[row].load(std::memory_order_relaxed);
+  for (int i = 0; i < engine.visible_count; i++) work.visible_behind += behind(engine.visible.data()[i]);
+  work.visible = uint64_t(engine.visible_count), work.pairs = engine.pair_count;
+}
+
+}  // namespace
+
+double measured_flops(ThreadPool& pool) {
+  const Loop loop = loop_of(kernels().name);
+  const int threads = pool.size();
+  std::vector<float> sink(size_t(threads) * 16);  // a cache line each
+  const double seconds = shortest([&] {
+    pool.each(threads, [&](int index, int) { sink[size_t(index) * 16] = loop.run(kRounds, float(index + 1)); });
+  });
+  return 2.0 * double(loop.floats) * loop.chains * double(kRounds) * threads / seconds;
+}
+
+double measured_bandwidth(ThreadPool& pool) {
+  const size_t floats = stream_floats(), piece = 1 << 16;
+  Buffer<float> memory;
+  float* a = memory.at_least(3 * floats);
+  const float *b = a + floats, *c = a + 2 * floats;
+  const int pieces = int(floats / piece);
+  pool.each(3 * pieces, [&](int k, int) { std::memset(a + size_t(k) * piece, 0, piece * sizeof(float)); });
+  const double seconds = shortest([&] {
+    pool.each(pieces, [&](int k, int) {
+      for (size_t i = size_t(k) * piece; i < size_t(k + 1) * piece; i++) a[i] = b[i] + 0.5f * c[i];
+    });
+  });
+  return 4.0 * sizeof(float) * double(piece) * pieces / seconds;
+}
+
+StepWork step_work(Engine& engine) {
+  const int tiles = engine.tile_columns * engine.tile_rows;
+  std::vector<std::atomic<uint8_t>> seen(size_t(engine.table.count));
+  std::vector<StepWork> each(static_cast<size_t>(tiles));
+  engine.pool.each(tiles, [&](int tile, int) { count_tile(engine, tile, seen.data(), each[size_t(tile)]); });
+  StepWork sum;
+  for (const StepWork& work : each)
+    sum.walked += work.walked, sum.items += work.items, sum.vectors += work.vectors, sum.pixels += work.pixels;
+  count_rows(engine, seen.data(), sum);
+  return sum;
+}
+
+}  // namespace splat

@@ -1,0 +1,25 @@
+// What this machine can do at most, and what one step had to do: `splatmeter profile` divides the one by the other.
+#pragma once
+#include "engine.hpp"
+
+namespace splat {
+
+// Floating point operations a second, multiplication and addition counted apart, in registers on all threads of the
+// pool, with the chosen instruction set. Best of a few repetitions.
+double measured_flops(ThreadPool&);
+
+// Bytes a second to and from memory: a[i] = b[i] + s c[i] over arrays no cache holds. Four streams, because a line
+// that is written is fetched first. Best of a few repetitions.
+double measured_bandwidth(ThreadPool&);
+
+struct StepWork {
+  uint64_t behind = 0, visible = 0, visible_behind = 0;  // rows: behind with Adam, drawn at all, both
+  uint64_t pairs = 0, walked = 0;                        // (Gaussian, tile): listed, and looked at before the tile was full
+  uint64_t seen = 0, items = 0, vectors = 0, pixels = 0; // rows some pixel took; strips, vectors of 8 pixels and pixels blended
+};
+
+// Recounts the last forward pass from its lists, one pixel at a time, without its shortcuts; never part of a step.
+// Call it before the update, which brings rows up to date.
+StepWork step_work(Engine&);
+
+}  // namespace splat

@@ -1,0 +1,11 @@
+# For 64-bit Arm on another machine; native/tests/check.sh [gcc|clang] neon uses it and says what must be installed.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(SPLAT_CROSS_COMPILER g++ CACHE STRING "g++ or clang++")
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES SPLAT_CROSS_COMPILER)
+if(SPLAT_CROSS_COMPILER STREQUAL clang++)
+  set(CMAKE_CXX_COMPILER clang++)
+  set(CMAKE_CXX_COMPILER_TARGET aarch64-linux-gnu)
+else()
+  set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+endif()

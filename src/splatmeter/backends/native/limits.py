@@ -1,0 +1,64 @@
+"""What `splatmeter profile` asks the engine beyond its operations: the machine's limits, a step's counts."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from splatmeter.ops import Backend
+
+TIMED_PASSES = 7
+"""Passes of a step that the engine's stopwatch times."""
+
+_CALLS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Measured on the engine's own threads, with its instruction set, in a few tenths of a second."""
+
+    flops: float
+    """Floating point operations a second; a fused multiply-add is two."""
+    bandwidth: float
+    """Bytes a second to and from memory; a line that is written is fetched first, which counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the last forward pass met; `step_work` in native/limits.cpp recounts it pixel by pixel."""
+
+    gaussians: float
+    behind: float  # rows that lazy Adam owes something
+    visible: float
+    visible_behind: float
+    seen: float  # rows that at least one pixel took
+    pairs: float  # (Gaussian, tile)
+    walked: float  # pairs looked at before their tile was full
+    items: float  # (Gaussian, strip of eight columns in a tile)
+    vectors: float  # eight pixels of a row, at least one of which takes the Gaussian
+    pixels: float  # single contributions
+
+
+def measure_limits(backend: Backend) -> Limits:
+    engine = _engine(backend)
+    return Limits(engine.measured_flops(), engine.measured_bandwidth())
+
+
+def last_counts(backend: Backend) -> Counts:
+    """Between a forward pass and its update."""
+    return Counts(**{name: float(value) for name, value in _engine(backend).step_work().items()})
+
+
+def stopwatch_seconds_per_step() -> float:
+    """CPU time of the engine's stopwatch in one step, by running nothing but stopwatches."""
+    from splatmeter import _native  # type: ignore[attr-defined]
+
+    start = time.process_time()
+    _native.run_stopwatches(_CALLS)
+    return (time.process_time() - start) / _CALLS * TIMED_PASSES
+
+
+def _engine(backend: Backend) -> Any:
+    """The extension's engine behind the backend's functions, which are methods of its wrapper."""
+    return backend.forward.__self__.native  # type: ignore[attr-defined]

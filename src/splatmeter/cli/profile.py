@@ -1,0 +1,280 @@
+"""`splatmeter profile`: where a step's time goes, and how near each pass comes to what the machine can do."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from splatmeter.cli import arguments
+from splatmeter.errors import OutputError, UsageError
+
+if TYPE_CHECKING:
+    from splatmeter.backends.native.limits import Counts, Limits
+    from splatmeter.cli.models import Opened
+    from splatmeter.ops import Backend, RasterSettings, Table
+    from splatmeter.scene.scene import Scene, View
+
+SHORT = {
+    "-s": "--source-path",
+    "-m": "--model-path",
+    "--start-checkpoint": "--model-path",
+    "-r": "--resolution",
+    "-i": "--images",
+}
+DESCRIPTION = """Where the time of a training step goes.
+
+Runs training steps on the Gaussians given: those of a model or checkpoint, else one for each point of the
+scene. They hardly move (the learning rates are tiny), so every step does the work of the first. For each pass
+the table tells milliseconds, its share of the step, and what share of the machine's limit it reaches:
+arithmetic (fused multiply-adds) or memory bandwidth, whichever binds, both measured here first. The work of a
+pass is counted, not guessed; cli/profile_work.py says how. Nothing else should run meanwhile.
+
+Examples:
+  splatmeter profile
+  splatmeter profile -s scenes/garden -r 4 -m output/garden --iterations 50
+  splatmeter profile -m output/garden/chkpnt7000.safetensors --threads 1 --json profile.json"""
+
+TINY_RATE = 1e-7
+WARM_UP = 3
+MOST_COUNTED = 5
+"""Views whose work is counted pixel by pixel; the counts of the others are taken to be alike."""
+
+
+@dataclass(frozen=True)
+class ProfileArguments:
+    source_path: Path | None = None
+    """Scene folder; by default the model's own, and without a model the built-in one."""
+    model_path: Path | None = None
+    """Run folder, point_cloud.ply or checkpoint to take the Gaussians from."""
+    iteration: int = -1
+    """Which saved model of a run folder; -1 is the latest."""
+    resolution: int = -1
+    """1, 2, 4, ... shrink the photos by that factor; -1 limits the width to 1600; others are the width."""
+    images: str = "images"
+    """Folder of photos inside a COLMAP scene."""
+    iterations: int = 30
+    """Steps that are timed, after three that are not."""
+    threads: int | None = None
+    """Threads of the engine; by default one per processor this process may use."""
+    quick: bool = False
+    """Without a scene: the small edition of the built-in one."""
+    json: Path | None = None
+    """Also write everything measured to this file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    seconds: float
+    """Whole steps."""
+    passes: dict[str, float]
+    counts: Counts
+    """Means over the views counted."""
+    clock_seconds: float
+    """CPU time of the training clock and of reading the pass times, per step."""
+
+
+def run(words: Sequence[str]) -> int:
+    chosen = arguments.parse(ProfileArguments, "splatmeter profile", words, DESCRIPTION, SHORT)
+    if chosen.iterations < 1:
+        raise UsageError(f"--iterations is {chosen.iterations}, but must be 1 or more.")
+    threads = arguments.checked_threads(chosen.threads)
+    if chosen.json is not None and chosen.json.is_dir():
+        raise OutputError(f"{chosen.json} is a folder. Name a file with --json.")
+    from splatmeter.backends import registry
+    from splatmeter.backends.native.limits import measure_limits
+    from splatmeter.cli.models import open_model
+
+    backend = registry.backend("native", threads)
+    opened = None
+    if chosen.model_path is not None:
+        opened = open_model(chosen.model_path, chosen.iteration, lambda: backend)
+    scene = open_scene(chosen, opened)
+    table, degree = gaussians(opened, scene, backend)
+    del opened
+    limits = measure_limits(backend)
+    measured = measure(backend, table, scene.train, degree, chosen.iterations)
+    record = report(measured, limits, scene, degree, chosen.iterations, backend)
+    print(table_text(record))
+    if chosen.json is not None:
+        write(chosen.json, record)
+    return 0
+
+
+def open_scene(chosen: ProfileArguments, opened: Opened | None) -> Scene:
+    """The one named, else the model's own, else the built-in one."""
+    from splatmeter.scene import demo
+    from splatmeter.scene.scene import SceneOptions, load_scene
+
+    source = chosen.source_path
+    if source is None and opened is not None:
+        if opened.config is None or opened.config.source_path == Path():
+            raise UsageError(f"Which scene? {opened.path} does not tell; pass the scene's folder with -s.")
+        source = opened.config.source_path
+    elif source is None:
+        source = demo.cached_demo_scene(quick=chosen.quick, threads=chosen.threads)
+    scene = load_scene(SceneOptions(source, images=chosen.images, resolution=chosen.resolution))
+    for note in scene.notes:
+        print(note, file=sys.stderr)
+    return scene
+
+
+def gaussians(opened: Opened | None, scene: Scene, backend: Backend) -> tuple[Table, int]:
+    """A trainable table and the degree of its colours; a model's optimizer starts anew."""
+    from splatmeter.cli.models import finite_table
+    from splatmeter.gaussians import filter3d, initialize
+    from splatmeter.ops import FILTER_3D, empty_table
+
+    if opened is None:
+        table = initialize.from_points(scene.points, backend)
+        filter3d.refresh(table, [view.camera for view in scene.train], backend)
+        return table, 3
+    given = finite_table(opened)
+    table = empty_table(given.count)
+    table.geometry[:, : FILTER_3D + 1] = given.geometry[:, : FILTER_3D + 1]
+    table.harmonics[:] = given.harmonics
+    return table, opened.model.sh_degree
+
+
+def measure(backend: Backend, table: Table, views: Sequence[View], degree: int, steps: int) -> Measured:
+    """Photos are decoded before; the counting of a view comes after all timed steps."""
+    from splatmeter.backends.native.limits import stopwatch_seconds_per_step
+    from splatmeter.ops import RasterSettings
+    from splatmeter.photos.photo import read
+
+    used = [views[index * len(views) // min(steps, len(views))] for index in range(min(steps, len(views)))]
+    photos = [read(view.photo) for view in used]  # u8 [3, H, W] each
+    step = TimedStep(backend, table, RasterSettings(sh_degree=degree))
+    for number in range(WARM_UP):
+        step(used[number % len(used)], photos[number % len(used)])
+    backend.timings()
+    start = time.perf_counter()
+    for number in range(steps):
+        step(used[number % len(used)], photos[number % len(used)])
+    seconds = time.perf_counter() - start
+    passes = dict(backend.timings())
+    counts = mean_counts(step, used[:MOST_COUNTED], photos)
+    return Measured(seconds, passes, counts, stopwatch_seconds_per_step() + clock_cost(backend))
+
+
+class TimedStep:
+    def __init__(self, backend: Backend, table: Table, settings: RasterSettings) -> None:
+        from splatmeter.ops import Rates
+        from splatmeter.update.optimizer import Optimizer
+
+        self.backend, self.table, self.settings = backend, table, settings
+        self.optimizer = Optimizer(backend)
+        self.rates = Rates(*[TINY_RATE] * 6)
+
+    def __call__(self, view: View, photo: Any, counted: list[Counts] | None = None) -> None:
+        from splatmeter.backends.native.limits import last_counts
+
+        rendering, tape = self.backend.forward(self.table, view.camera, self.settings)
+        if counted is not None:
+            counted.append(last_counts(self.backend))
+        _, gradient = self.backend.image_loss(rendering.color, photo, 0.2)
+        self.optimizer.update(self.table, tape, gradient, self.rates)
+
+
+def mean_counts(step: TimedStep, views: Sequence[View], photos: Sequence[Any]) -> Counts:
+    from splatmeter.backends.native.limits import Counts
+
+    counted: list[Counts] = []
+    for view, photo in zip(views, photos, strict=False):
+        step(view, photo, counted)
+    fields = [field.name for field in dataclasses.fields(Counts)]
+    return Counts(**{name: sum(getattr(one, name) for one in counted) / len(counted) for name in fields})
+
+
+def clock_cost(backend: Backend, calls: int = 2000) -> float:
+    """CPU seconds a step of the training clock: paused, started and pass times read at every Progress."""
+    from splatmeter.train.config import TrainConfig
+    from splatmeter.train.stopwatch import Stopwatch
+
+    clock = Stopwatch()
+    clock.start()
+    start = time.process_time()
+    for _ in range(calls):
+        with clock.paused():
+            _ = clock.seconds
+        backend.timings()
+    return (time.process_time() - start) / calls / TrainConfig.progress_interval
+
+
+# ---- what is said -----------------------------------------------------------------------------------------
+def report(
+    measured: Measured, limits: Limits, scene: Scene, degree: int, steps: int, backend: Backend
+) -> dict[str, Any]:
+    """Everything as plain values; the table is made from it."""
+    from splatmeter.cli.profile_work import share_of, work_of_passes
+
+    camera = scene.train[0].camera
+    pixels = camera.width * camera.height
+    step_seconds = measured.seconds / steps
+    works = work_of_passes(measured.counts, pixels, degree)
+    passes = {}
+    for name, total in measured.passes.items():
+        share = share_of(works[name], total / steps, limits)
+        passes[name] = {
+            "milliseconds": 1e3 * total / steps,
+            "share_of_step": total / measured.seconds,
+            "gigaflop": works[name].flops / 1e9,
+            "megabytes": works[name].bytes / 1e6,
+            **dataclasses.asdict(share),
+        }
+    outside = measured.seconds - sum(measured.passes.values())
+    return {
+        "scene": str(scene.source),
+        "width": camera.width,
+        "height": camera.height,
+        "sh_degree": degree,
+        "steps": steps,
+        "engine": dict(backend.description),
+        "limits": {"gigaflops": limits.flops / 1e9, "gigabytes_per_second": limits.bandwidth / 1e9},
+        "counts": dataclasses.asdict(measured.counts),
+        "step_milliseconds": 1e3 * step_seconds,
+        "passes": passes,
+        "outside_milliseconds": 1e3 * outside / steps,
+        "stopwatch_share": measured.clock_seconds / step_seconds,
+    }
+
+
+def table_text(record: dict[str, Any]) -> str:
+    counts, limits, engine = record["counts"], record["limits"], record["engine"]
+    step = record["step_milliseconds"]
+    lines = [
+        f"{counts['gaussians']:,.0f} Gaussians, {record['width']}x{record['height']}, SH degree "
+        f"{record['sh_degree']}, {engine['threads']} threads, {engine['instruction_set']}",
+        f"{counts['visible']:,.0f} visible, {counts['seen']:,.0f} seen, "
+        f"{counts['pairs']:,.0f} pairs with tiles, "
+        f"{counts['pixels'] / (record['width'] * record['height']):.1f} Gaussians blended per pixel",
+        f"limits measured here: {limits['gigaflops']:.0f} Gflop/s, {limits['gigabytes_per_second']:.1f} GB/s",
+        "",
+        f"{'pass':<16}{'ms':>9}{'of step':>9}{'Gflop':>9}{'MB':>9}{'of limit':>10}  limit",
+    ]
+    for name, entry in record["passes"].items():
+        lines.append(
+            f"{name:<16}{entry['milliseconds']:>9.2f}{entry['share_of_step']:>9.1%}{entry['gigaflop']:>9.3f}"
+            f"{entry['megabytes']:>9.1f}{entry['share']:>10.0%}  {entry['limit']}"
+        )
+    outside = record["outside_milliseconds"]
+    lines += [
+        f"{'outside':<16}{outside:>9.2f}{outside / step:>9.1%}",
+        f"{'whole step':<16}{step:>9.2f}{1:>9.1%}   {1e3 / step:.1f} a second over {record['steps']} steps",
+        "",
+        f"The stopwatch's own CPU time is {record['stopwatch_share']:.3%} of the step.",
+    ]
+    return "\n".join(lines)
+
+
+def write(path: Path, record: dict[str, Any]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    except OSError as problem:
+        raise OutputError(f"{path} cannot be written ({problem.strerror}). Choose another file.") from None

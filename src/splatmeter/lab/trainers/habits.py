@@ -1,0 +1,53 @@
+"""What foreign trainers do without saying it on their command line: which photos they hold out and keep."""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+
+LONGEST_CONFIG = 1 << 20
+_TEST_EVERY = re.compile(r"""\b(?:test_every|llffhold)\b["']?\s*[:=]\s*(\d{1,6})\b""")
+
+
+def stated_test_every(output: Path) -> int:
+    """From gsplat's cfg.yml, a cfg_args or a config.json beside the model; 0 if none of them says."""
+    for name in ("cfg.yml", "cfg_args", "config.json"):
+        try:
+            text = (output / name).read_text("utf-8", "replace")[:LONGEST_CONFIG]
+        except OSError:
+            continue
+        found = _TEST_EVERY.search(text)
+        if found and int(found[1]) > 1:
+            return int(found[1])
+    return 0
+
+
+def photo_bytes(scene: Path, images: str, resolution: int) -> int:
+    """At least this much for all registered photos as 32-bit floats of three channels; 0 if unknown.
+
+    A bound that accuses somebody must not overstate: every photo counts as the smallest one.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    folder = scene / images
+    files = [path for path in sorted(folder.glob("*")) if path.suffix.lower() in (".jpg", ".jpeg", ".png")]
+    if not files or resolution not in (1, 2, 4, 8):
+        return 0
+    pixels: list[int] = []
+    for path in files:
+        try:
+            with Image.open(path) as photo:
+                pixels.append((photo.width // resolution) * (photo.height // resolution))
+        except (OSError, UnidentifiedImageError):
+            return 0
+    return min(len(files), _registered(scene)) * min(pixels) * 3 * 4
+
+
+def _registered(scene: Path) -> int:
+    """Photos with a pose, from the head of COLMAP's images.bin; 0 if there is none."""
+    try:
+        with (scene / "sparse" / "0" / "images.bin").open("rb") as file:
+            return struct.unpack("<Q", file.read(8))[0]
+    except (OSError, struct.error):
+        return 0

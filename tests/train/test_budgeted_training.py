@@ -1,0 +1,98 @@
+"""--densification mcmc: a fixed budget, the same bits after resuming and for any number of threads."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from running import Make, bits, of, run
+
+from splatmeter.densify import relocate
+from splatmeter.errors import SplatmeterError, UsageError
+from splatmeter.events import Densified, Evaluated
+from splatmeter.gaussians import initialize
+from splatmeter.ops import OPACITY_LOGITS, Backend
+from splatmeter.scene.scene import load_scene
+from splatmeter.train.assemble import assemble
+from splatmeter.update.exploration import EXPLORING_INTERVAL
+
+BUDGET = {"densification": "mcmc", "max_gaussians": 140}
+
+
+def test_a_budget_is_needed(make: Make) -> None:
+    with pytest.raises(UsageError, match="--max-gaussians"):
+        make(densification="mcmc", max_gaussians=None)
+
+
+def test_the_budget_is_reached_and_never_exceeded_while_the_scene_is_learned(
+    make: Make, backend: Backend
+) -> None:
+    events = run(make(iterations=60, densify_until_iter=55, test_iterations=(1, 60), **BUDGET), backend)
+    counts = [event.gaussians for event in of(Densified, events)]
+    assert counts == [126, 132, 138, 140, 140]
+    first, last = (event for event in of(Evaluated, events) if event.split == "test")
+    assert last.metrics["psnr"] > first.metrics["psnr"] + 1
+
+
+@pytest.mark.parametrize("stop", [10, 17, 20])
+def test_stopping_and_resuming_changes_no_bit(make: Make, backend: Backend, stop: int) -> None:
+    straight = make("straight", checkpoint_iterations=(40,), progressive="2:15", **BUDGET)
+    run(straight, backend)
+    run(make("cut", iterations=stop, checkpoint_iterations=(stop,), progressive="2:15", **BUDGET), backend)
+    resumed = make("cut", resume=True, checkpoint_iterations=(40,), progressive="2:15", **BUDGET)
+    run(resumed, backend)
+    expected = bits(straight.model_path / "chkpnt40.safetensors")
+    assert bits(resumed.model_path / "chkpnt40.safetensors") == expected
+
+
+def test_the_number_of_threads_changes_no_bit(make: Make) -> None:
+    from splatmeter.backends import registry
+
+    found = []
+    for threads in (1, 3):
+        try:
+            backend = registry.backend("native", threads)
+        except SplatmeterError:
+            pytest.skip("the native engine is not built: its threads were not compared")
+        config = make(f"on{threads}", checkpoint_iterations=(40,), progressive="4:5,2:20", **BUDGET)
+        run(config, backend)
+        found.append(bits(config.model_path / "chkpnt40.safetensors"))
+    assert found[0] == found[1]
+
+
+def test_exploring_happens_by_the_step_and_moves_what_plain_training_does_not(
+    make: Make, backend: Backend
+) -> None:
+    steps = EXPLORING_INTERVAL
+    for name, changes in (("still", {"noise_lr": 0.0, "opacity_reg": 0.0, "scale_reg": 0.0}), ("moved", {})):
+        settings = {"iterations": steps, "densify_from_iter": 100, "checkpoint_interval": 1}
+        run(make(name, **settings, **changes, **BUDGET), backend)
+    folder = make().model_path.parent
+    for step, equal in ((steps - 1, True), (steps, False)):
+        still, moved = (bits(folder / name / f"chkpnt{step}.safetensors") for name in ("still", "moved"))
+        assert (still["geometry"] == moved["geometry"]) is equal
+        assert still["geometry_moments"] == moved["geometry_moments"]
+
+
+def test_relocation_hardly_changes_the_picture(make: Make, backend: Backend) -> None:
+    """Half of all Gaussians are faint; moving them to the others must not show."""
+    scene = load_scene(make().scene_options())
+    table = initialize.from_points(scene.points, backend)
+    table.geometry[::2, OPACITY_LOGITS] = math.log(0.001 / 0.999)
+    table.geometry[1::2, OPACITY_LOGITS] = math.log(0.7 / 0.3)
+    settings, camera = make().raster_settings(0), scene.train[0].camera
+    before = backend.forward(table, camera, settings)[0].color.copy()
+    hosts = relocate.plan(table, table.count, np.random.default_rng(1))
+    table = relocate.relocate(table, hosts, backend)
+    after = backend.forward(table, camera, settings)[0].color
+    assert table.count == 120
+    assert np.abs(after - before).mean() < 0.04 * before.mean()
+    assert np.abs(after - before).max() < 0.15 * before.max()
+
+
+def test_only_budgeted_runs_explore(make: Make, backend: Backend) -> None:
+    for changes, explores in (({}, False), (BUDGET, True)):
+        parts = assemble(make(**changes), backend)
+        parts.photos.close()
+        assert (parts.step.explorer is not None) is explores

@@ -1,0 +1,131 @@
+"""A resumed run is the run that never stopped; what cannot be resumed is told and left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from running import Make, bits, of, run
+
+from splatmeter.errors import CheckpointError, MissingFile, UsageError
+from splatmeter.events import (
+    Saved,
+    Started,
+    Warned,
+)
+from splatmeter.ops import Backend
+from splatmeter.train import container
+
+
+@pytest.mark.parametrize("criterion", ["gof", "none"])
+def test_stopping_and_resuming_changes_no_bit(make: Make, backend: Backend, criterion: str) -> None:
+    straight = make("straight", checkpoint_iterations=(40,), densification=criterion)
+    run(straight, backend)
+    run(make("halves", iterations=20, checkpoint_iterations=(20,), densification=criterion), backend)
+    resumed = make("halves", resume=True, checkpoint_iterations=(40,), densification=criterion)
+    events = run(resumed, backend)
+    assert of(Started, events)[0].step == 20
+    expected = bits(straight.model_path / "chkpnt40.safetensors")
+    assert bits(resumed.model_path / "chkpnt40.safetensors") == expected
+
+
+def test_evaluating_and_saving_in_between_changes_no_bit(make: Make, backend: Backend) -> None:
+    plain = make("plain", checkpoint_iterations=(40,))
+    run(plain, backend)
+    busy = make(
+        "busy",
+        checkpoint_iterations=(3, 10, 17, 40),
+        test_iterations=(7, 10, 33),
+        save_iterations=(10, 25),
+        evaluation_images=2,
+    )
+    run(busy, backend)
+    assert bits(busy.model_path / "chkpnt40.safetensors") == bits(plain.model_path / "chkpnt40.safetensors")
+
+
+def test_an_interruption_saves_a_checkpoint_that_goes_on_without_a_trace(
+    make: Make, backend: Backend
+) -> None:
+    plain = make("plain", checkpoint_iterations=(40,))
+    run(plain, backend)
+    steps = iter(range(1, 100))
+    events = run(make("cut"), backend, interrupted=lambda: next(steps) == 13)
+    assert events[-1].reason == "interrupted" and events[-1].step == 13
+    assert of(Saved, events)[-1].path.endswith("chkpnt13.safetensors")
+    resumed = make("cut", resume=True, checkpoint_iterations=(40,))
+    run(resumed, backend)
+    assert bits(resumed.model_path / "chkpnt40.safetensors") == bits(
+        plain.model_path / "chkpnt40.safetensors"
+    )
+
+
+def test_two_equal_runs_are_equal_and_another_seed_is_not(make: Make, backend: Backend) -> None:
+    configs = [
+        make(name, seed=seed, checkpoint_iterations=(40,)) for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    ]
+    for config in configs:
+        run(config, backend)
+    first, second, other = (bits(config.model_path / "chkpnt40.safetensors") for config in configs)
+    assert first == second
+    assert first["geometry"] != other["geometry"]
+
+
+def test_a_checkpoint_names_all_images_that_trained_it_along_its_ancestry(
+    make: Make, backend: Backend, tmp_path: Path
+) -> None:
+    everything = make("all", eval=False, iterations=2, checkpoint_iterations=(2,))
+    run(everything, backend)
+    events = run(
+        make(
+            "split",
+            iterations=4,
+            checkpoint_iterations=(4,),
+            start_checkpoint=tmp_path / "all/chkpnt2.safetensors",
+        ),
+        backend,
+    )
+    assert "test/r_0.png" in of(Started, events)[0].ancestor_images
+    assert any("trained an ancestor" in event.message for event in of(Warned, events))
+    assert any("start anew" in event.message for event in of(Warned, events))
+    _, state = container.read(tmp_path / "split/chkpnt4.safetensors")
+    assert "test/r_1.png" in state["trained_on"] and state["ancestry"] == "known"
+
+
+def test_changed_settings_are_told_when_resuming(make: Make, backend: Backend) -> None:
+    run(make(iterations=2, checkpoint_iterations=(2,)), backend)
+    events = run(make(iterations=3, resume=True, kernel_size=0.3), backend)
+    assert any("kernel_size 0.1 -> 0.3" in event.message for event in of(Warned, events))
+
+
+def test_a_checkpoint_of_another_scene_is_refused_and_nothing_is_touched(
+    make: Make, backend: Backend, tmp_path: Path
+) -> None:
+    from tiny_scene import write_tiny_scene
+
+    run(make(iterations=2, checkpoint_iterations=(2,)), backend)
+    other = write_tiny_scene(tmp_path / "other", train=5)
+    with pytest.raises(CheckpointError, match="another scene"):
+        start = tmp_path / "run/chkpnt2.safetensors"
+        run(make("new", source_path=other, start_checkpoint=start), backend)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_checkpoint_cut_off_is_refused_and_nothing_is_overwritten(make: Make, backend: Backend) -> None:
+    config = make(iterations=2, checkpoint_iterations=(2,))
+    run(config, backend)
+    path = config.model_path / "chkpnt2.safetensors"
+    whole = path.read_bytes()
+    for share in (0.1, 0.5, 0.9, 0.999):
+        path.write_bytes(whole[: int(share * len(whole))])
+        before = {file: file.stat().st_mtime_ns for file in config.model_path.rglob("*")}
+        with pytest.raises(CheckpointError, match="cut off"):
+            run(make(resume=True), backend)
+        assert {file: file.stat().st_mtime_ns for file in config.model_path.rglob("*")} == before
+
+
+def test_resuming_needs_something_to_resume_and_steps_to_do(make: Make, backend: Backend) -> None:
+    with pytest.raises(MissingFile, match="no checkpoint to resume"):
+        run(make(resume=True), backend)
+    run(make(iterations=2, checkpoint_iterations=(2,)), backend)
+    with pytest.raises(UsageError, match="Raise --iterations"):
+        run(make(iterations=2, resume=True), backend)
