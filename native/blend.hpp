@@ -60,7 +60,7 @@ INLINE void item_words(const f8* g, const f8* g2, const LiveRows& live, i8 membe
     i8 beside = minimum(under_bottom, under_top) < -1e-5f * reach;
     i8 y0 = truncate(clamp(top, all(float(live.begin[s])), all(float(kTile))));
     i8 y1 = truncate(clamp(bottom, all(0.f), all(float(live.end[s]))));
-    word[s] = (member | s << 8 | y0 << 16 | y1 << 24) | (((y0 >= y1) | beside) & INT32_MIN);
+    word[s] = (member | (s << 8) | y0 << 16 | y1 << 24) | (((y0 >= y1) | beside) & INT32_MIN);
   }
 }
 
