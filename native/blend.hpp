@@ -8,20 +8,23 @@ namespace splat::SPLAT_LEVEL {
 
 constexpr int kBatch = 32;
 
-struct Item { uint8_t member, strip, y0, y1; };
+struct Item { uint8_t member, strip, y0, y1; };  // made as words by item_words
 
 // Down a column alpha is 2^(constant - down e^2), so the ratio of neighbouring rows changes by a constant factor:
 // value(y+1) = value(y) r(y),  r(y+1) = r(y) 2^(-2 down). One multiplication a row instead of an exponential.
 struct alignas(64) Start { float value[8], ratio[8]; };
 
+// Most items are smooth. Capped ones may exceed the largest alpha allowed; steep ones fall too fast for the
+// recurrence, and each of their rows gets its own exponential.
+enum ItemKind : uint8_t { kSmooth, kCapped, kSteep };
+
 struct alignas(64) Batch {
   float x[kBatch], y[kBatch], across[kBatch], tilt[kBatch], down[kBatch], log2_opacity[kBatch];
   float red[kBatch], green[kBatch], blue[kBatch], curvature[kBatch];  // curvature = 2^(-2 down)
-  int32_t y0[kStrips][kBatch], y1[kStrips][kBatch];
   uint16_t first_item[kBatch + 1];
   Item items[kBatch * kStrips + 8];
   Start starts[kBatch * kStrips + 8];
-  uint8_t direct[kBatch * kStrips + 8];  // too steep for the recurrence: compute each row's exponential
+  ItemKind kind[kBatch * kStrips + 8];
 };
 
 struct LiveRows { uint8_t begin[kStrips], end[kStrips]; };  // rows that still have a live pixel, per strip
@@ -43,9 +46,9 @@ INLINE bool find_live_rows(const float (*state)[kTile][Planes][kStrip], LiveRows
   return any;
 }
 
-// Rows of the ellipse within each strip, lanes = Gaussians. A little too many rows are fine: each pixel decides
-// for itself whether alpha reaches 1/255.
-INLINE void row_ranges(const f8* g, const f8* g2, const LiveRows& live, Batch& batch, int at) {
+// Rows of the ellipse within each strip as words of an Item, lanes = Gaussians; the sign bit marks those without
+// rows. A little too many rows are fine: each pixel decides for itself whether alpha reaches 1/255.
+INLINE void item_words(const f8* g, const f8* g2, const LiveRows& live, i8 member, i8* word) {
   f8 x = g[0], y = g[1], across = g[2], tilt = g[3], reach = g[6], half_width = g2[2], half_height = g2[3];
   f8 inverse = 1.f / g[4], dx_extreme = tilt * half_width * half_width / half_height;  // at the lowest point
   for (int s = 0; s < kStrips; s++) {
@@ -54,17 +57,36 @@ INLINE void row_ranges(const f8* g, const f8* g2, const LiveRows& live, Batch& b
     f8 under_bottom = reach - across * dx_bottom * dx_bottom, under_top = reach - across * dx_top * dx_top;
     f8 bottom = tilt * dx_bottom + square_root(maximum(under_bottom, all(0.f)) * inverse) + (y + 1.01f);
     f8 top = tilt * dx_top - square_root(maximum(under_top, all(0.f)) * inverse) + (y + 0.99f);
-    bottom = choose(minimum(under_bottom, under_top) < -1e-5f * reach, all(0.f), bottom);  // beside the strip
+    i8 beside = minimum(under_bottom, under_top) < -1e-5f * reach;
     i8 y0 = truncate(clamp(top, all(float(live.begin[s])), all(float(kTile))));
     i8 y1 = truncate(clamp(bottom, all(0.f), all(float(live.end[s]))));
-    memcpy(&batch.y0[s][at], &y0, sizeof y0), memcpy(&batch.y1[s][at], &y1, sizeof y1);
+    word[s] = (member | (s << 8) | y0 << 16 | y1 << 24) | (((y0 >= y1) | beside) & INT32_MIN);
   }
+}
+
+// Appends the items of eight Gaussians, of which the first n count; returns the number of items then.
+INLINE int append_items(i8* word, int n, int at, int items, Batch& batch) {
+  transpose_quads(word);
+  for (int half = 0; half < 2; half++)
+    for (int l = 0; l < 4 && 4 * half + l < n; l++) {
+      i4 quad;
+      memcpy(&quad, (const char*)&word[l] + 16 * half, sizeof quad);
+      const Packing& packing = kPackings.of[sign_bits(word[l]) >> 4 * half & 15];
+      quad = pack(quad, packing);
+      memcpy(&batch.items[items], &quad, sizeof quad);
+      batch.first_item[at + 4 * half + l] = uint16_t(items);
+      items += packing.count;
+    }
+  return items;
 }
 
 // Gathers n Gaussians of a tile whose first pixel's centre is (origin_x, origin_y); returns the number of items.
 INLINE int prepare(const Splat* splats, const Pair* pairs, int n, float origin_x, float origin_y, const LiveRows& live, Batch& batch) {
-  for (int i = 0; i < n; i += 8) {
+  int items = 0;
+  i8 member = truncate(lane_numbers());
+  for (int i = 0; i < n; i += 8, member += 8) {
     f8 g[8], g2[8];
+    i8 word[kStrips];
     for (int l = 0; l < 8; l++) {
       const float* splat = &splats[pairs[i + l < n ? i + l : n - 1].row].x;
       g[l] = load(splat), g2[l] = load(splat + 8);
@@ -75,16 +97,8 @@ INLINE int prepare(const Splat* splats, const Pair* pairs, int n, float origin_x
     store(batch.down + i, g[4]), store(batch.log2_opacity + i, g[5]), store(batch.red + i, g[7]);
     store(batch.green + i, g2[0]), store(batch.blue + i, g2[1]);
     store(batch.curvature + i, exp2_of(maximum(-2 * g[4], all(-126.f))));
-    row_ranges(g, g2, live, batch, i);
-  }
-  int items = 0;
-  for (int k = 0; k < n; k++) {
-    batch.first_item[k] = uint16_t(items);
-    for (int s = 0; s < kStrips; s++) {
-      int y0 = batch.y0[s][k], y1 = batch.y1[s][k];
-      batch.items[items] = Item{uint8_t(k), uint8_t(s), uint8_t(y0), uint8_t(y1)};
-      items += y0 < y1;
-    }
+    item_words(g, g2, live, member, word);
+    items = append_items(word, n - i, i, items, batch);
   }
   batch.first_item[n] = uint16_t(items);
   return items;
@@ -100,7 +114,8 @@ INLINE Columns columns_of(const Batch& batch, Item item) {
 
 constexpr float kLeastPower = -126.f;  // of two, that a normal float can hold
 
-INLINE void start_items(Batch& batch, int items) {
+INLINE void start_items(Batch& batch, int items, float max_alpha) {
+  const float nearly_cap = __builtin_log2f(max_alpha) - 1e-3f;  // the recurrence is good to 1e-5
   for (int j = 0; j < items; j++) {
     const Item item = batch.items[j];
     const float down = batch.down[item.member], height = float(item.y1 - item.y0 - 1);
@@ -108,30 +123,42 @@ INLINE void start_items(Batch& batch, int items) {
     f8 power = c.constant - down * c.e * c.e, step = -down * (2.f * c.e + 1.f);
     store(batch.starts[j].value, keep_where(power >= kLeastPower, exp2_of(power)));
     store(batch.starts[j].ratio, exp2_of(clamp(step, all(kLeastPower), all(-kLeastPower))));
-    batch.direct[j] = !(down * height * height < 70.f);
+    batch.kind[j] = !(down * height * height < 70.f) ? kSteep : batch.log2_opacity[item.member] < nearly_cap ? kSmooth : kCapped;
   }
 }
 
-// Runs row(y, alpha before the cap, mask of alpha >= 1/255, e) over the item's rows.
-template <class Row>
+template <ItemKind K> struct KindConstant { static constexpr ItemKind value = K; };
+template <class Body>
+INLINE void with_kind(ItemKind kind, Body&& body) {
+  if (__builtin_expect(kind == kSmooth, 1)) body(KindConstant<kSmooth>());
+  else if (kind == kCapped) body(KindConstant<kCapped>());
+  else body(KindConstant<kSteep>());
+}
+
+// Runs row(y, alpha before the cap, e) over the item's rows.
+template <ItemKind Kind, class Row>
 INLINE void each_row(const Batch& batch, int j, const Columns& c, Row&& row) {
   const Item item = batch.items[j];
-  const f8 least = all(kMinAlpha);
   f8 e = c.e;
-  if (__builtin_expect(!batch.direct[j], 1)) {
+  if (Kind != kSteep) {
     f8 value = load(batch.starts[j].value), ratio = load(batch.starts[j].ratio);
     const f8 curvature = all(batch.curvature[item.member]);
     for (int y = item.y0; y < item.y1; y++, e += 1.f) {
-      row(y, value, value >= least, e);
+      row(y, value, e);
       value *= ratio, ratio *= curvature;
     }
   } else {
     for (int y = item.y0; y < item.y1; y++, e += 1.f) {
       f8 power = c.constant - batch.down[item.member] * e * e;
-      f8 value = keep_where(power >= kLeastPower, exp2_of(maximum(power, all(kLeastPower))));
-      row(y, value, value >= least, e);
+      row(y, keep_where(power >= kLeastPower, exp2_of(maximum(power, all(kLeastPower)))), e);
     }
   }
+}
+
+// What counts of a value: at least one grey level, at most the cap.
+template <ItemKind Kind>
+INLINE f8 alpha_of(f8 value, f8 cap) {
+  return keep_where(value >= kMinAlpha, Kind == kSmooth ? value : minimum(value, cap));
 }
 
 INLINE void prefetch_batch(const Splat* splats, const Pair* pairs, int n) {

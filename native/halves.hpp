@@ -92,3 +92,14 @@ INLINE void transpose(f8* r) {  // four blocks, of which two change places
     r[i].high = r[4 + i].low, r[4 + i].low = moved;
   }
 }
+INLINE void transpose_quads(i8* r) {  // quad l and quad l + 4 become the halves of r[l]
+  f8 v[4] = {f8(r[0]), f8(r[1]), f8(r[2]), f8(r[3])};
+  transpose(v[0].low, v[1].low, v[2].low, v[3].low), transpose(v[0].high, v[1].high, v[2].high, v[3].high);
+  for (int i = 0; i < 4; i++) r[i] = i8(v[i]);
+}
+INLINE f8 sums_of(const f8* v) {  // lane i of the result is the sum of v[i]
+  f8 columns[8];
+  memcpy(columns, v, sizeof columns);
+  transpose(columns);
+  return ((columns[0] + columns[1]) + (columns[2] + columns[3])) + ((columns[4] + columns[5]) + (columns[6] + columns[7]));
+}

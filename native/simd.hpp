@@ -27,6 +27,7 @@ namespace splat::SPLAT_LEVEL {
 typedef float f8 __attribute__((vector_size(32)));
 typedef int32_t i8 __attribute__((vector_size(32)));
 typedef uint32_t u8 __attribute__((vector_size(32)));
+typedef int32_t i4 __attribute__((vector_size(16)));
 
 INLINE i8 truncate(f8 v) { return __builtin_convertvector(v, i8); }
 INLINE f8 to_float(i8 v) { return __builtin_convertvector(v, f8); }
@@ -56,6 +57,26 @@ INLINE void transpose(f8* r) {
   }
 }
 
+// Four vectors to eight quadruples: quad l and quad l + 4 become the halves of r[l].
+INLINE void transpose_quads(i8* r) {
+  i8 a = __builtin_shufflevector(r[0], r[1], 0, 8, 1, 9, 4, 12, 5, 13), b = __builtin_shufflevector(r[0], r[1], 2, 10, 3, 11, 6, 14, 7, 15);
+  i8 c = __builtin_shufflevector(r[2], r[3], 0, 8, 1, 9, 4, 12, 5, 13), d = __builtin_shufflevector(r[2], r[3], 2, 10, 3, 11, 6, 14, 7, 15);
+  r[0] = __builtin_shufflevector(a, c, 0, 1, 8, 9, 4, 5, 12, 13), r[1] = __builtin_shufflevector(a, c, 2, 3, 10, 11, 6, 7, 14, 15);
+  r[2] = __builtin_shufflevector(b, d, 0, 1, 8, 9, 4, 5, 12, 13), r[3] = __builtin_shufflevector(b, d, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+// Lane i of the result is the sum of v[i]: neighbours are added and interleaved until one vector is left.
+INLINE f8 sums_of(const f8* v) {
+  f8 pair[4], quad[2];
+  for (int k = 0; k < 4; k++)
+    pair[k] = __builtin_shufflevector(v[2 * k], v[2 * k + 1], 0, 8, 1, 9, 4, 12, 5, 13) +
+              __builtin_shufflevector(v[2 * k], v[2 * k + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  for (int k = 0; k < 2; k++)
+    quad[k] = __builtin_shufflevector(pair[2 * k], pair[2 * k + 1], 0, 1, 8, 9, 4, 5, 12, 13) +
+              __builtin_shufflevector(pair[2 * k], pair[2 * k + 1], 2, 3, 10, 11, 6, 7, 14, 15);
+  return __builtin_shufflevector(quad[0], quad[1], 0, 1, 2, 3, 8, 9, 10, 11) +
+         __builtin_shufflevector(quad[0], quad[1], 4, 5, 6, 7, 12, 13, 14, 15);
+}
 #else
 #include "halves.hpp"
 #endif
@@ -110,10 +131,28 @@ INLINE f8 log2_of(f8 x) {  // x > 0, normal
   return to_float(exponent >> 23) + kLog2E * series * s;
 }
 
-INLINE f8 sums_of(f8* v) {  // lane i of the result is the sum of v[i]; v is overwritten
-  transpose(v);
-  return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
+// For each mask of four lanes: the order that brings the lanes whose bit is 0 to the front, and how many they are.
+struct alignas(16) Packing { int32_t order[4], count; };
+struct Packings {
+  Packing of[16];
+  constexpr Packings() : of{} {
+    for (int mask = 0; mask < 16; mask++)
+      for (int l = 0; l < 4; l++)
+        if (!(mask >> l & 1)) of[mask].order[of[mask].count++] = l;
+  }
+};
+inline constexpr Packings kPackings;
+
+INLINE i4 pack(i4 v, const Packing& packing) {
+#if defined(__AVX__)
+  return (i4)_mm_permutevar_ps((__m128)v, _mm_load_si128((const __m128i*)packing.order));
+#else
+  i4 packed = {};
+  for (int l = 0; l < 4; l++) packed[l] = v[packing.order[l]];
+  return packed;
+#endif
 }
+
 INLINE float sum_of(const f8 v) { return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7])); }
 
 }  // namespace splat::SPLAT_LEVEL

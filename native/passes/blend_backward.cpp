@@ -35,47 +35,54 @@ INLINE void open_tile(const Engine& engine, const Inputs& in, int x0, int y0, St
 
 struct Sums { f8 red, green, blue, q, qx, qe, qxx, qxe, qee, absolute; };
 
-// The gradient of one (tile, Gaussian) pair, over its items.
-template <bool Absolute>
-INLINE void gather(const Engine& engine, State& state, const Batch& batch, int k, Sums& sum) {
-  const f8 cap = all(engine.settings.max_alpha);
-  const f8 red = all(batch.red[k]), green = all(batch.green[k]), blue = all(batch.blue[k]);
+// One item's share of a pair's gradient. With alpha below one neither `left` nor what follows from it is ever zero,
+// and a dead pixel's weight is: no further masks are needed.
+template <ItemKind Kind, bool Absolute>
+INLINE void gather_item(const Engine& engine, State& state, const Batch& batch, int j, Sums& sum) {
+  const Item item = batch.items[j];
+  const int k = item.member;
+  const f8 cap = all(engine.settings.max_alpha), red = all(batch.red[k]), green = all(batch.green[k]), blue = all(batch.blue[k]);
   // d(ln alpha)/d(centre), in units of half the image: the gof criterion adds its absolute values pixel by pixel
   const float half_x = 0.5f * engine.camera.width, half_y = 0.5f * engine.camera.height;
   const float per_dx = 2 / kLog2E * batch.across[k], per_e = 2 / kLog2E * batch.down[k];
-  for (int j = batch.first_item[k]; j < batch.first_item[k + 1]; j++) {
-    auto* rows = state.at[batch.items[j].strip];
-    const Columns columns = columns_of(batch, batch.items[j]);
-    const f8 dx = columns.dx;
-    f8 q0 = all(0.f), q1 = all(0.f);
-    each_row(batch, j, columns, [&](int y, f8 value, i8 reaches, f8 e) __attribute__((always_inline)) {
-      float(*pixel)[kStrip] = rows[y];
-      f8 T = load(pixel[kT]), alpha = keep_where(reaches, minimum(value, cap)), weight = alpha * T;
-      f8 left = T - weight;
-      i8 live = left > kMinTransmittance;
-      weight = keep_where(live, weight);
-      store(pixel[kT], choose(live, left, (f8)((i8)T | (i8)all(-0.f))));
-      f8 gr = load(pixel[kRed]), gg = load(pixel[kGreen]), gb = load(pixel[kBlue]);
-      f8 own = weight * (red * gr + green * gg + blue * gb), behind = load(pixel[kBehind]) - own;
-      store(pixel[kBehind], behind);
-      sum.red += weight * gr, sum.green += weight * gg, sum.blue += weight * gb;
-      f8 q = keep_where(live & (value <= cap), own - behind * (alpha / (1.f - alpha)));  // the cap has no slope
-      f8 qe = q * e;
-      q0 += q, q1 += qe, sum.qee += qe * e;
-      if (Absolute) {
-        f8 by_y = per_e * e, by_x = per_dx * dx - batch.tilt[k] * by_y;
-        sum.absolute += absolute(q * by_x) * half_x + absolute(q * by_y) * half_y;
-      }
-    });
-    f8 qx = q0 * dx;
-    sum.q += q0, sum.qx += qx, sum.qe += q1, sum.qxx += qx * dx, sum.qxe += q1 * dx;
+  const Columns columns = columns_of(batch, item);
+  const f8 dx = columns.dx;
+  auto* rows = state.at[item.strip];
+  f8 q0 = all(0.f), q1 = all(0.f), q2 = all(0.f);
+  each_row<Kind>(batch, j, columns, [&](int y, f8 value, f8 e) __attribute__((always_inline)) {
+    float(*pixel)[kStrip] = rows[y];
+    f8 T = load(pixel[kT]), weight = alpha_of<Kind>(value, cap) * T;
+    f8 left = T - weight;
+    i8 live = left > kMinTransmittance;
+    weight = keep_where(live, weight);
+    store(pixel[kT], choose(live, left, all(-1.f)));
+    f8 gr = load(pixel[kRed]), gg = load(pixel[kGreen]), gb = load(pixel[kBlue]);
+    f8 by_weight = red * gr + green * gg + blue * gb, behind = load(pixel[kBehind]) - weight * by_weight;
+    store(pixel[kBehind], behind);
+    sum.red += weight * gr, sum.green += weight * gg, sum.blue += weight * gb;
+    f8 q = weight * by_weight - behind * (weight / left);
+    if (Kind != kSmooth) q = keep_where(value <= cap, q);  // the cap has no slope
+    if (Kind == kSteep) q0 += q, q1 += q * e, q2 += q * e * e;
+    else q0 += q, q1 += q0, q2 += q1;
+    if (Absolute) {
+      f8 by_y = per_e * e, by_x = per_dx * dx - batch.tilt[k] * by_y;
+      sum.absolute += absolute(q * by_x) * half_x + absolute(q * by_y) * half_y;
+    }
+  });
+  if (Kind != kSteep) {  // sums of sums count a row n, n - 1, ... 1 times: moments about the row after the last
+    f8 after = columns.e + float(item.y1 - item.y0), about_after = q1;
+    q1 = after * q0 - about_after;
+    q2 = after * (q1 - about_after) + 2.f * q2 - about_after;
   }
+  f8 qx = q0 * dx;
+  sum.q += q0, sum.qx += qx, sum.qe += q1, sum.qxx += qx * dx, sum.qxe += q1 * dx, sum.qee += q2;
 }
 
-INLINE void store_pair(float* out, Sums& s) {
-  f8 eight[8] = {s.red, s.green, s.blue, s.q, s.qx, s.qe, s.qxx, s.qxe};
+template <bool Absolute>
+INLINE void store_pair(float* out, const Sums& s) {
+  const f8 eight[8] = {s.red, s.green, s.blue, s.q, s.qx, s.qe, s.qxx, s.qxe};
   store(out, sums_of(eight));
-  out[8] = sum_of(s.qee), out[9] = sum_of(s.absolute), out[10] = out[11] = 0;
+  out[8] = sum_of(s.qee), out[9] = Absolute ? sum_of(s.absolute) : 0, out[10] = out[11] = 0;
 }
 
 template <bool Absolute>
@@ -96,7 +103,7 @@ void blend_tile(Engine& engine, const Inputs& in, int tile) {
     prefetch_batch(splats, pairs + i + n, following);
     for (int k = 0; k < following; k++) __builtin_prefetch(gradients + size_t(pairs[i + n + k].slot) * kPairWidth, 1);
     int items = prepare(splats, pairs + i, n, x0 + 0.5f, y0 + 0.5f, live, batch);
-    start_items(batch, items);
+    start_items(batch, items, engine.settings.max_alpha);
     for (int k = 0; k < n; k++) {
       float* out = gradients + size_t(pairs[i + k].slot) * kPairWidth;
       if (batch.first_item[k] == batch.first_item[k + 1]) {
@@ -104,8 +111,9 @@ void blend_tile(Engine& engine, const Inputs& in, int tile) {
         continue;
       }
       Sums sums = {};
-      gather<Absolute>(engine, state, batch, k, sums);
-      store_pair(out, sums);
+      for (int j = batch.first_item[k]; j < batch.first_item[k + 1]; j++)
+        with_kind(batch.kind[j], [&](auto kind) __attribute__((always_inline)) { gather_item<kind.value, Absolute>(engine, state, batch, j, sums); });
+      store_pair<Absolute>(out, sums);
     }
   }
   for (; i < list_end; i++) memset(gradients + size_t(pairs[i].slot) * kPairWidth, 0, kPairWidth * sizeof(float));

@@ -22,16 +22,18 @@ INLINE void blend_items(State& state, const Batch& batch, int items, float max_a
     const int k = batch.items[j].member;
     const f8 red = all(batch.red[k]), green = all(batch.green[k]), blue = all(batch.blue[k]);
     auto* rows = state.at[batch.items[j].strip];
-    each_row(batch, j, columns_of(batch, batch.items[j]), [&](int y, f8 value, i8 reaches, f8) __attribute__((always_inline)) {
-      float(*pixel)[kStrip] = rows[y];
-      f8 T = load(pixel[kT]), weight = keep_where(reaches, minimum(value, cap)) * T;
-      f8 left = T - weight;
-      i8 live = left > kMinTransmittance;
-      weight = keep_where(live, weight);
-      store(pixel[kT], choose(live, left, (f8)((i8)T | (i8)all(-0.f))));  // a dead pixel keeps its last T
-      store(pixel[kRed], load(pixel[kRed]) + weight * red);
-      store(pixel[kGreen], load(pixel[kGreen]) + weight * green);
-      store(pixel[kBlue], load(pixel[kBlue]) + weight * blue);
+    with_kind(batch.kind[j], [&](auto kind) __attribute__((always_inline)) {
+      each_row<kind.value>(batch, j, columns_of(batch, batch.items[j]), [&](int y, f8 value, f8) __attribute__((always_inline)) {
+        float(*pixel)[kStrip] = rows[y];
+        f8 T = load(pixel[kT]), weight = alpha_of<kind.value>(value, cap) * T;
+        f8 left = T - weight;
+        i8 live = left > kMinTransmittance;
+        weight = keep_where(live, weight);
+        store(pixel[kT], choose(live, left, (f8)((i8)T | (i8)all(-0.f))));  // a dead pixel keeps its last T
+        store(pixel[kRed], load(pixel[kRed]) + weight * red);
+        store(pixel[kGreen], load(pixel[kGreen]) + weight * green);
+        store(pixel[kBlue], load(pixel[kBlue]) + weight * blue);
+      });
     });
   }
 }
@@ -64,7 +66,7 @@ void blend_tile(Engine& engine, int tile, float* color, float* transmittance) {
     n = int(end - i < kBatch ? end - i : kBatch);
     prefetch_batch(splats, pairs + i + n, int(end - i - n < kBatch ? end - i - n : kBatch));
     int items = prepare(splats, pairs + i, n, x0 + 0.5f, y0 + 0.5f, live, batch);
-    start_items(batch, items);
+    start_items(batch, items, engine.settings.max_alpha);
     blend_items(state, batch, items, engine.settings.max_alpha);
   }
   engine.tile_end.data()[tile] = i;

@@ -1,4 +1,6 @@
 // Pass 1: every Gaussian to the screen; a record, a tile box and a depth key for those that can be seen.
+#include <cmath>
+
 #include "../geometry.hpp"
 #include "../harmonics.hpp"
 
@@ -100,24 +102,81 @@ INLINE void colour_eight(Engine& engine, const ChunkList& list, int begin) {
   }
 }
 
+// A quick look from the rows alone, before what they owe is known: half-spaces n.mean + d + r radius > 0 outside of
+// which nothing can be seen. What a row owes has a bound, because Adam's |m| / sqrt(v) has one (Cauchy-Schwarz).
+struct Frustum {
+  float normal[5][3], offset[5], per_radius[5];
+  float growth;  // of a scale, at most
+};
+
+Frustum frustum_of(const Camera& camera, const Settings& settings, const Pending& pending) {
+  float away = 0, growth = 1;
+  if (pending.by_age) {
+    const Owed oldest = pending.by_age[kPendingAges - 1];
+    const float beta1 = pending.by_age[1].first_decay, beta2 = pending.by_age[1].second_decay;
+    const float most = 1.01f * (1 - beta1) / std::sqrt((1 - beta2) * (1 - beta1 * beta1 / beta2));
+    away = std::sqrt(3.f) * most * oldest.mean_drift;
+    growth = std::exp(most * oldest.drift * pending.rates[kLogScale]);
+  }
+  constexpr float kSigmas = 3.34f;  // sqrt(2 ln 255), where an opacity of one has fallen to 1/255
+  const float blur = kSigmas * std::sqrt(settings.kernel_size) + 1, *W = camera.rotation, *t = camera.translation;
+  auto steepest = [](float low, float high) { return std::sqrt(1 + std::fmax(low * low, high * high)); };
+  const float focal[2] = {camera.fx, camera.fy}, middle[2] = {camera.cx, camera.cy}, size[2] = {float(camera.width), float(camera.height)};
+  const float stretch[2] = {steepest(camera.slope_low_x, camera.slope_high_x), steepest(camera.slope_low_y, camera.slope_high_y)};
+  Frustum f;
+  f.growth = growth;
+  for (int side = 0; side < 4; side++) {  // left, right, top, bottom: f x + m z + sigmas f stretch radius > 0
+    const int axis = side / 2;
+    const float along = side % 2 ? -focal[axis] : focal[axis], deep = (side % 2 ? size[axis] - middle[axis] : middle[axis]) + blur;
+    for (int k = 0; k < 3; k++) f.normal[side][k] = along * W[3 * axis + k] + deep * W[6 + k];
+    f.offset[side] = along * t[axis] + deep * t[2] + (std::fabs(along) + std::fabs(deep)) * away;
+    f.per_radius[side] = kSigmas * focal[axis] * stretch[axis];
+  }
+  for (int k = 0; k < 3; k++) f.normal[4][k] = W[6 + k];
+  f.offset[4] = t[2] - kNear + away, f.per_radius[4] = 0;
+  return f;
+}
+
+INLINE int candidates_of(const Frustum& f, const f8* column) {
+  f8 largest = maximum(maximum(column[kLogScale], column[kLogScale + 1]), column[kLogScale + 2]);
+  f8 radius = f.growth * exp2_of(clamp(largest * kLog2E, all(-60.f), all(60.f))) + column[kFilter];
+  i8 outside = {};
+  for (int side = 0; side < 5; side++) {
+    const float* n = f.normal[side];
+    f8 distance = n[0] * column[0] + n[1] * column[1] + n[2] * column[2] + f.offset[side] + f.per_radius[side] * radius;
+    outside |= distance <= 0.f;
+  }
+  return ~sign_bits(outside) & kAllLanes;
+}
+
+INLINE void project_eight_rows(Engine& engine, const uint32_t* rows, int lanes, ChunkList& list) {
+  const Table& table = engine.table;
+  f8 column[kGeometryWidth], moment[kGeometryMomentsWidth];
+  OwedColumns owed;
+  Projection o;
+  load_geometry(table.geometry, rows, column);
+  catch_up_geometry(table, rows, column, moment, owed);
+  project_eight(engine.camera, engine.settings, column, o);
+  emit(engine, rows, column, o, lanes, list);
+}
+
 template <int Degree>
-void project_chunk(Engine& engine, int chunk) {
+void project_chunk(Engine& engine, const Frustum& frustum, int chunk) {
   const Table& table = engine.table;
   const int begin = chunk * kChunk, end = begin + kChunk < table.count ? begin + kChunk : table.count;
   ChunkList list{engine.depth_keys[0].data() + begin};
+  uint32_t candidates[kChunk + 8];
+  int count = 0;
   for (int i = begin; i < end; i += 8) {
     uint32_t rows[8];
+    f8 column[kGeometryWidth];
     for (int l = 0; l < 8; l++) rows[l] = uint32_t(i + l < end ? i + l : end - 1);
-    f8 column[kGeometryWidth], moment[kGeometryMomentsWidth];
-    OwedColumns owed;
     load_geometry(table.geometry, rows, column);
-    catch_up_geometry(table, rows, column, moment, owed);
-    Projection o;
-    to_camera(engine.camera, column, o);
-    if (!sign_bits(o.tz > kNear)) continue;
-    shape(column, o), screen_matrix(engine.camera, o), footprint(engine.settings, o);
-    emit(engine, rows, column, o, end - i >= 8 ? kAllLanes : (1 << (end - i)) - 1, list);
+    int lanes = candidates_of(frustum, column) & (end - i >= 8 ? kAllLanes : (1 << (end - i)) - 1);
+    for (; lanes; lanes &= lanes - 1) candidates[count++] = uint32_t(i + __builtin_ctz(lanes));
   }
+  for (int l = 0; l < 8 && count; l++) candidates[count + l] = candidates[count - 1];
+  for (int i = 0; i < count; i += 8) project_eight_rows(engine, candidates + i, count - i >= 8 ? kAllLanes : (1 << (count - i)) - 1, list);
   for (int i = 0; i < list.count; i += 8) colour_eight<Degree>(engine, list, i);
   engine.chunks.data()[chunk] = {list.count, list.tile_rows, list.nearest, list.farthest};
 }
@@ -131,8 +190,9 @@ void project(Engine& engine) {
   engine.splats.at_least(count), engine.boxes.at_least(count), engine.visible.at_least(count);
   for (auto& keys : engine.depth_keys) keys.at_least(count);
   ChunkSummary* summary = engine.chunks.at_least(chunks + 1);
-  constexpr void (*by_degree[])(Engine&, int) = {project_chunk<0>, project_chunk<1>, project_chunk<2>, project_chunk<3>};
-  engine.pool.each(chunks, [&](int chunk, int) { by_degree[engine.settings.sh_degree](engine, chunk); });
+  const Frustum frustum = frustum_of(engine.camera, engine.settings, engine.table.pending);
+  constexpr void (*by_degree[])(Engine&, const Frustum&, int) = {project_chunk<0>, project_chunk<1>, project_chunk<2>, project_chunk<3>};
+  engine.pool.each(chunks, [&](int chunk, int) { by_degree[engine.settings.sh_degree](engine, frustum, chunk); });
   int total = 0;
   uint32_t nearest = UINT32_MAX, farthest = 0;
   engine.tile_rows_touched = 0;
