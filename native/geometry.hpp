@@ -108,13 +108,18 @@ INLINE void load_geometry(const float* geometry, const uint32_t* rows, f8* colum
   transpose(column), transpose(column + 8);
 }
 
-INLINE void load_moments(const float* moments, const uint32_t* rows, f8* column) {
+template <int Chunks>
+INLINE void load_moment_chunks(const float* moments, const uint32_t* rows, f8* column) {
   for (int l = 0; l < 8; l++) {
     const float* row = moments + size_t(rows[l]) * kGeometryMomentsWidth;
-    for (int k = 0; k < 3; k++) column[8 * k + l] = load(row + 8 * k);
+    for (int k = 0; k < Chunks; k++) column[8 * k + l] = load(row + 8 * k);
   }
-  for (int k = 0; k < 3; k++) transpose(column + 8 * k);
+  for (int k = 0; k < Chunks; k++) transpose(column + 8 * k);
 }
+INLINE void load_moments(const float* moments, const uint32_t* rows, f8* column) { load_moment_chunks<3>(moments, rows, column); }
+// The first moments are all that catching up needs; of the second ones that come along nothing is used.
+INLINE void load_first_moments(const float* moments, const uint32_t* rows, f8* column) { load_moment_chunks<2>(moments, rows, column); }
+static_assert(kOptimized <= 16);
 
 INLINE int age_of(const Pending& pending, float last_update) {
   int age = pending.step - int(last_update);
@@ -127,13 +132,10 @@ INLINE Owed owed_at(const Pending& pending, int age) {
   return oldest;
 }
 
-// Adam's direction m / sqrt(v); rows that never had a gradient have m = 0 and stay where they are.
-INLINE f8 direction_of(f8 first, f8 second) { return first * inverse_root(maximum(second, all(1e-37f))); }
-
-// Geometry columns as dense Adam would have them now; true if any of the eight rows was behind.
 struct OwedColumns { f8 drift, mean_drift, first_decay, second_decay; };
-INLINE bool catch_up_geometry(const Table& table, const uint32_t* rows, f8* column, f8* moment, OwedColumns& owed) {
-  const Pending& pending = table.pending;
+
+// What the eight rows owe; false if none of them is behind.
+INLINE bool owed_by(const Pending& pending, const f8* column, OwedColumns& owed) {
   if (!pending.by_age) return false;
   if (sign_bits(column[kLastUpdate] < float(pending.step)) == 0) return false;
   f8 part[8] = {};
@@ -145,11 +147,12 @@ INLINE bool catch_up_geometry(const Table& table, const uint32_t* rows, f8* colu
   }
   transpose(part);
   owed = {part[0], part[1], part[2], part[3]};
-  load_moments(table.geometry_moments, rows, moment);
-  for (int j = 0; j < kOptimized; j++) {
-    column[j] -= direction_of(moment[j], moment[kSecondGeometry + j]) * (pending.rates[j] * (j < 3 ? owed.mean_drift : owed.drift));
-  }
   return true;
+}
+
+// Geometry columns as dense Adam would have them now.
+INLINE void catch_up_geometry(const Pending& pending, const OwedColumns& owed, const f8* first, f8* column) {
+  for (int j = 0; j < kOptimized; j++) column[j] -= first[j] * (pending.rates[j] * (j < 3 ? owed.mean_drift : owed.drift));
 }
 
 // One row of harmonics as dense Adam would have it now, `chunks` vectors of it.
@@ -158,11 +161,11 @@ INLINE void current_harmonics(const Table& table, uint32_t row, int age, int chu
   for (int k = 0; k < chunks; k++) out[k] = load(p + 8 * k);
   if (age == 0) return;
   const Pending& pending = table.pending;
-  const float *first = table.harmonics_first + size_t(row) * kHarmonicsWidth, *second = table.harmonics_second + size_t(row) * kHarmonicsWidth;
+  const float* first = table.harmonics_first + size_t(row) * kHarmonicsWidth;
   const float drift = owed_at(pending, age).drift, dc = pending.rate_dc * drift, rest = pending.rate_rest * drift;
   for (int k = 0; k < chunks; k++) {
-    f8 rate = k ? all(rest) : f8{dc, dc, dc, rest, rest, rest, rest, rest};
-    out[k] -= direction_of(load(first + 8 * k), load(second + 8 * k)) * rate;
+    const f8 rate = k ? all(rest) : f8{dc, dc, dc, rest, rest, rest, rest, rest};
+    out[k] -= load(first + 8 * k) * rate;
   }
 }
 

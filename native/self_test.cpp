@@ -40,8 +40,8 @@ struct Scene {
     // First moments as large as the gradients and second ones larger: here Adam's step depends on the gradient, and
     // smoothly, not by its sign.
     for (size_t i = 0; i < moments.size(); i++) moments[i] = i % kGeometryMomentsWidth < kSecondGeometry ? noise(-1e-5f, 1e-5f) : 1e-8f;
-    for (float& m : first) m = noise(-1e-6f, 1e-6f);
-    for (float& v : second) v = 1e-10f;
+    for (float& m : first) m = noise(-0.1f, 0.1f);
+    for (float& v : second) v = 1e-5f;
     for (int age = 0; age < kPendingAges; age++) {
       const float kept = std::pow(0.9f, float(age));
       owed[age] = {5 * (1 - kept), 4e-3f * (1 - kept), kept, std::pow(0.999f, float(age))};

@@ -16,9 +16,11 @@ void each_row_of(ThreadPool& pool, int count, Body&& body) {
 }
 
 INLINE void adam_one(const AdamStep& step, float rate, float gradient, float& parameter, float& first, float& second) {
-  first = step.beta1 * first + step.rest1 * gradient;
-  second = step.beta2 * second + step.rest2 * gradient * gradient;
-  parameter -= rate * first / (__builtin_sqrtf(second) * step.second_correction + step.epsilon);
+  const float m = first * second * step.beta1 + step.rest1 * gradient;
+  second = __builtin_sqrtf(second * second * step.beta2 + step.rest2 * gradient * gradient);
+  const float direction = m / (second * step.second_correction + step.epsilon);
+  first = direction * step.second_correction;
+  parameter -= rate * direction;
 }
 
 }  // namespace
@@ -44,10 +46,10 @@ void settle(ThreadPool& pool, Table& table) {
     const int age = age_of(pending, p[kLastUpdate]);
     if (age == 0) return;
     const Owed owed = owed_at(pending, age);
-    const float decay1 = owed.first_decay, decay2 = owed.second_decay;
+    const float decay2 = __builtin_sqrtf(owed.second_decay), decay1 = owed.first_decay / decay2;  // of m / sqrt(v) and sqrt(v)
     for (int j = 0; j < kOptimized; j++) {
       float drift = j < 3 ? owed.mean_drift : owed.drift;
-      p[j] -= m[j] / __builtin_sqrtf(m[kSecondGeometry + j] > 1e-37f ? m[kSecondGeometry + j] : 1e-37f) * (pending.rates[j] * drift);
+      p[j] -= m[j] * (pending.rates[j] * drift);
       m[j] *= decay1, m[kSecondGeometry + j] *= decay2;
     }
     p[kLastUpdate] = float(pending.step);

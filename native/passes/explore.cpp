@@ -45,12 +45,14 @@ INLINE f8 decays_of(const Pending& pending, f8 last_update) {
   return decay;
 }
 
+INLINE f8 square(f8 x) { return x * x; }
+
 INLINE void pull(const Exploration& e, const Pending& pending, const f8* moment, f8 opacity, const f8* scale, f8* column) {
   f8 unbiased = decays_of(pending, column[kLastUpdate]) * e.second_correction;
   f8 slope = e.opacity_weight * opacity * (1.f - opacity);
-  column[kOpacityLogit] -= pulled(slope, moment[kSecondGeometry + kOpacityLogit] * unbiased, e.opacity_distance);
+  column[kOpacityLogit] -= pulled(slope, square(moment[kSecondGeometry + kOpacityLogit]) * unbiased, e.opacity_distance);
   for (int j = 0; j < 3; j++)
-    column[kLogScale + j] -= pulled(e.scale_weight * scale[j], moment[kSecondGeometry + kLogScale + j] * unbiased, e.scale_distance);
+    column[kLogScale + j] -= pulled(e.scale_weight * scale[j], square(moment[kSecondGeometry + kLogScale + j]) * unbiased, e.scale_distance);
 }
 
 INLINE void add_noise(const Exploration& e, u8 rows, f8 opacity, const f8* scale, f8* column) {

@@ -151,11 +151,14 @@ INLINE int candidates_of(const Frustum& f, const f8* column) {
 
 INLINE void project_eight_rows(Engine& engine, const uint32_t* rows, int lanes, ChunkList& list) {
   const Table& table = engine.table;
-  f8 column[kGeometryWidth], moment[kGeometryMomentsWidth];
+  f8 column[kGeometryWidth], first[16];
   OwedColumns owed;
   Projection o;
   load_geometry(table.geometry, rows, column);
-  catch_up_geometry(table, rows, column, moment, owed);
+  if (owed_by(table.pending, column, owed)) {
+    load_first_moments(table.geometry_moments, rows, first);
+    catch_up_geometry(table.pending, owed, first, column);
+  }
   project_eight(engine.camera, engine.settings, column, o);
   emit(engine, rows, column, o, lanes, list);
 }

@@ -91,7 +91,12 @@ INLINE void load_rows(const Engine& engine, const Eight& e, Loaded& in) {
   constexpr int chunks = chunks_of(Degree);
   load_geometry(table.geometry, e.rows, in.column);
   in.owed.first_decay = in.owed.second_decay = all(1.f);
-  in.behind = catch_up_geometry(table, e.rows, in.column, in.moment, in.owed);
+  in.behind = false;
+  if (table.geometry_moments) {
+    load_moments(table.geometry_moments, e.rows, in.moment);
+    in.behind = owed_by(table.pending, in.column, in.owed);
+    if (in.behind) catch_up_geometry(table.pending, in.owed, in.moment, in.column);
+  }
   float last_update[8];
   store(last_update, in.column[kLastUpdate]);
   for (int l = 0; l < 8; l++) {
@@ -109,11 +114,16 @@ INLINE void add_statistics(const Engine& engine, const Gradient& g, const PairSu
   column[kVisits] += 1.f;
 }
 
+// One step of Adam for a rate of 1. Moments are kept as m / sqrt(v) and sqrt(v), see Table in ops.py.
 struct AdamConstants { float beta1, beta2, rest1, rest2, correction, epsilon; };
-INLINE f8 adam_direction(const AdamConstants& c, f8 gradient, f8& first, f8& second) {
-  first = c.beta1 * first + c.rest1 * gradient;
-  second = c.beta2 * second + c.rest2 * gradient * gradient;
-  return first / (square_root(second) * c.correction + c.epsilon);
+template <class Decay>
+INLINE f8 descent(const AdamConstants& c, f8 gradient, Decay first_decay, Decay second_decay, f8& first, f8& second) {
+  f8 m = first * second * (c.beta1 * first_decay) + c.rest1 * gradient;
+  f8 v = second * second * (c.beta2 * second_decay) + c.rest2 * gradient * gradient;
+  second = square_root(v);
+  f8 step = m / (second * c.correction + c.epsilon);
+  first = step * c.correction;
+  return step;
 }
 INLINE AdamConstants constants_of(const AdamStep& s) {
   return {s.beta1, s.beta2, s.rest1, s.rest2, s.second_correction, s.epsilon};
@@ -121,11 +131,8 @@ INLINE AdamConstants constants_of(const AdamStep& s) {
 
 INLINE void adam_geometry(const Table& table, const Eight& e, const AdamStep& step, const Gradient& g, Loaded& in) {
   const AdamConstants constants = constants_of(step);
-  if (!in.behind) load_moments(table.geometry_moments, e.rows, in.moment);
   for (int j = 0; j < kOptimized; j++) {
-    f8 first = in.moment[j] * in.owed.first_decay, second = in.moment[kSecondGeometry + j] * in.owed.second_decay;
-    in.column[j] -= step.rates[j] * adam_direction(constants, g.column[j], first, second);
-    in.moment[j] = first, in.moment[kSecondGeometry + j] = second;
+    in.column[j] -= step.rates[j] * descent(constants, g.column[j], in.owed.first_decay, in.owed.second_decay, in.moment[j], in.moment[kSecondGeometry + j]);
   }
   in.column[kLastUpdate] = all(float(step.number));
   for (int k = 0; k < 3; k++) transpose(in.moment + 8 * k);
@@ -151,9 +158,9 @@ INLINE void adam_harmonics(const Engine& engine, const Eight& e, const AdamStep&
     const float decay1 = first_decay[l], decay2 = second_decay[l];
     for (int k = 0; k < chunks; k++) {
       float *p = table.harmonics + at + 8 * k, *m = table.harmonics_first + at + 8 * k, *v = table.harmonics_second + at + 8 * k;
-      f8 first = load(m) * decay1, second = load(v) * decay2, rate = k ? all(rest) : f8{dc, dc, dc, rest, rest, rest, rest, rest};
-      f8 direction = adam_direction(constants, gradient[8 * k + l], first, second);
-      store(m, first), store(v, second), store(p, in.rows[8 * k + l] - rate * direction);
+      f8 first = load(m), second = load(v), rate = k ? all(rest) : f8{dc, dc, dc, rest, rest, rest, rest, rest};
+      f8 step_at_rate_1 = descent(constants, gradient[8 * k + l], decay1, decay2, first, second);
+      store(m, first), store(v, second), store(p, in.rows[8 * k + l] - rate * step_at_rate_1);
     }
   }
 }

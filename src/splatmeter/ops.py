@@ -69,6 +69,9 @@ SECOND_GEOMETRY = 12  # where second moments begin in a row of geometry moments
 class Table:
     """All that is kept per Gaussian; rows of the arrays belong together.
 
+    Adam's moments m and v are kept normalized, as first = m / sqrt(v) and second = sqrt(v): what a row owes
+    for steps in which nobody saw it is then `first` times a number, and reading it needs neither v nor a root.
+
     A table without an optimizer (a model read from a file) has moments with zero rows and `pending` None.
     """
 
@@ -120,6 +123,17 @@ def empty_table(count: int, *, trainable: bool = True) -> Table:
         harmonics_first=np.zeros((moments, HARMONICS_WIDTH), np.float32),
         harmonics_second=np.zeros((moments, HARMONICS_WIDTH), np.float32),
     )
+
+
+def normalize_moments(table: Table) -> None:
+    """From m and v, as other programs keep them, to this table's own form, in place."""
+    geometry = table.geometry_moments
+    for first, second in (
+        (geometry[:, :SECOND_GEOMETRY], geometry[:, SECOND_GEOMETRY:]),
+        (table.harmonics_first, table.harmonics_second),
+    ):
+        np.sqrt(second, out=second)
+        np.divide(first, second, out=first, where=second > 0)
 
 
 # ---- rendering --------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from splatmeter.ops import PENDING_AGES, SECOND_GEOMETRY, AdamStep, Pending, Rates, Table, empty_table
+from splatmeter.ops import PENDING_AGES, SECOND_GEOMETRY, AdamStep, Pending, Rates, Table, empty_table, normalize_moments
 from splatmeter.update.optimizer import BETA1, BETA2, EPSILON, Drift, Optimizer
 from splatmeter.update.schedule import Schedule
 from splatmeter.update.settled import settled_copy
@@ -132,6 +132,7 @@ def test_a_row_unseen_for_long_moves_as_dense_adam_moves_it() -> None:
     optimizer, table = Optimizer(backend), empty_table(1)
     first, second = 0.03, 4e-4
     table.geometry_moments[0, 0], table.geometry_moments[0, SECOND_GEOMETRY] = first, second
+    normalize_moments(table)
     for _ in range(steps):
         optimizer.update(table, None, image, RATES)
     reference.settle(table)

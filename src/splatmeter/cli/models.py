@@ -16,7 +16,7 @@ from splatmeter.cli import arguments
 from splatmeter.errors import CheckpointError, InputError, MissingFile, UsageError
 from splatmeter.gaussians import gaussians
 from splatmeter.gaussians.ply import Model, read_model
-from splatmeter.ops import Backend, RasterSettings, Table
+from splatmeter.ops import Backend, RasterSettings, Table, normalize_moments
 from splatmeter.scene.scene import Scene, load_scene
 from splatmeter.train.config import PLAIN_KERNEL_SIZE, TrainConfig, from_json
 
@@ -163,6 +163,8 @@ def read_checkpoint(path: Path, engine: Callable[[], Backend]) -> tuple[Model, i
             arrays["harmonics_first"],
             arrays["harmonics_second"],
         )
+        if record.get("moments") != "normalized":
+            normalize_moments(table)
         config = from_json(record["config"])
         drift = Drift()
         drift.unit[:], drift.mean[:] = arrays["drift"], arrays["mean_drift"]

@@ -21,6 +21,7 @@ from splatmeter.ops import (
     Backend,
     Rates,
     Table,
+    normalize_moments,
 )
 from splatmeter.scene.sampler import ViewSampler
 from splatmeter.scene.scene import Scene
@@ -83,6 +84,7 @@ def _record(state: TrainingState, scene: Scene, config: TrainConfig, clock_secon
         "loss_average": state.loss_average,
         "recent_losses": list(state.recent_losses),
         "optimizer_steps": state.optimizer.steps,
+        "moments": "normalized",
         "rates": None if rates is None else dataclasses.asdict(rates),
         "train_views": list(names),
         "sampler": state.sampler.state(),
@@ -104,6 +106,8 @@ def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Res
                 "Pass the scene it was trained on."
             )
         table = _table(path, arrays)
+        if record.get("moments") != "normalized":  # of the first days
+            normalize_moments(table)
         optimizer = _optimizer(table, arrays, record, backend)
         sampler, generator, warnings = _chances(record, scene, config)
         state = TrainingState(

@@ -28,6 +28,7 @@ from splatmeter.ops import (
     Backend,
     Table,
     empty_table,
+    normalize_moments,
 )
 from splatmeter.scene.scene import Scene
 from splatmeter.train.checkpoint import Resumed
@@ -136,6 +137,7 @@ def _convert(model: tuple[Any, ...]) -> tuple[Table, int]:
     if moments["f_dc"] and moments["f_rest"]:
         for target, key in ((table.harmonics_first, "exp_avg"), (table.harmonics_second, "exp_avg_sq")):
             target[:] = _harmonics(moments["f_dc"][key], moments["f_rest"][key])
+    normalize_moments(table)
     table.geometry[:, GRADIENT_SUM] = _numbers(model[8]).reshape(-1)
     table.geometry[:, VISITS] = _numbers(model[9]).reshape(-1)
     table.geometry[:, LAST_UPDATE] = updates

@@ -31,7 +31,7 @@ SECOND = slice(SECOND_GEOMETRY, SECOND_GEOMETRY + OPTIMIZED.stop)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled:
-    """A copy of a table's parameters and moments with nothing pending."""
+    """A copy of a table's parameters and true moments with nothing pending."""
 
     geometry: Tensor  # [N, 16]
     harmonics: Tensor  # [N, 48]
@@ -42,16 +42,22 @@ class Settled:
 
 
 def copies(table: Table, dtype: torch.dtype) -> Settled:
-    moments = table.geometry_moments
-    arrays = (
-        table.geometry,
-        table.harmonics,
-        moments[:, FIRST],
-        moments[:, SECOND],
-        table.harmonics_first,
-        table.harmonics_second,
+    moments = torch.tensor(table.geometry_moments, dtype=dtype)
+    first, second = (torch.tensor(a, dtype=dtype) for a in (table.harmonics_first, table.harmonics_second))
+    return Settled(
+        torch.tensor(table.geometry, dtype=dtype),
+        torch.tensor(table.harmonics, dtype=dtype),
+        moments[:, FIRST] * moments[:, SECOND],
+        moments[:, SECOND] ** 2,
+        first * second,
+        second**2,
     )
-    return Settled(*[torch.tensor(array, dtype=dtype) for array in arrays])
+
+
+def normalized(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """As the table keeps moments: m / sqrt(v) and sqrt(v)."""
+    root = second.sqrt()
+    return torch.where(root > 0, first / root, 0), root
 
 
 def geometry_rates(rates: Rates, dtype: torch.dtype) -> Tensor:
@@ -115,10 +121,10 @@ def shrink_moments(now: Settled, pending: Pending, age: Tensor) -> None:
 def write_back(table: Table, now: Settled) -> None:
     table.geometry[:] = now.geometry.numpy()
     table.harmonics[:] = now.harmonics.numpy()
-    table.geometry_moments[:, FIRST] = now.geometry_first.numpy()
-    table.geometry_moments[:, SECOND] = now.geometry_second.numpy()
-    table.harmonics_first[:] = now.harmonics_first.numpy()
-    table.harmonics_second[:] = now.harmonics_second.numpy()
+    first, second = normalized(now.geometry_first, now.geometry_second)
+    table.geometry_moments[:, FIRST], table.geometry_moments[:, SECOND] = first.numpy(), second.numpy()
+    first, second = normalized(now.harmonics_first, now.harmonics_second)
+    table.harmonics_first[:], table.harmonics_second[:] = first.numpy(), second.numpy()
 
 
 def settle(table: Table, *, dtype: torch.dtype) -> None:

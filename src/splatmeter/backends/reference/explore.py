@@ -64,7 +64,7 @@ def _two_normals(one: NDArray[np.uint32], two: NDArray[np.uint32]) -> tuple[F64,
 
 def _second_moments(table: Table) -> F64:
     """As they would be had unseen rows not been left behind [N, 11]."""
-    moments = table.geometry_moments[:, SECOND_GEOMETRY : SECOND_GEOMETRY + 11].astype(np.float64)
+    moments = table.geometry_moments[:, SECOND_GEOMETRY : SECOND_GEOMETRY + 11].astype(np.float64) ** 2
     if table.pending is None:
         return moments
     age = np.maximum(table.pending.step - table.geometry[:, LAST_UPDATE], 0)  # [N]
