@@ -1,6 +1,7 @@
 """Kills a lab with SIGKILL at random moments and resumes it, checking after every kill that nothing is lost.
 
-python kill_at_random.py FOLDER KILLS [SEED]     (500 kills take a few minutes)
+python kill_at_random.py FOLDER KILLS [SEED [LONGEST]]     (500 kills take a few minutes; on a busy machine a
+                                                           LONGEST wait above 0.9 s lets blocks be finished)
 python kill_at_random.py --work FOLDER           (the process that is killed)
 """
 
@@ -80,14 +81,14 @@ def check(folder: Path, before: set[str]) -> set[str]:
     return done
 
 
-def kill_repeatedly(folder: Path, kills: int, seed: int = 0) -> int:
+def kill_repeatedly(folder: Path, kills: int, seed: int = 0, longest: float = 0.9) -> int:
     """Returns the number of complete blocks at the end, when the last session was let through."""
     source = random.Random(seed)
     make(folder)
     done: set[str] = set()
     for _ in range(kills):
         worker = subprocess.Popen([sys.executable, __file__, "--work", str(folder)], stderr=subprocess.PIPE)
-        time.sleep(source.uniform(0.1, 0.9))
+        time.sleep(source.uniform(0.1, longest))
         worker.send_signal(signal.SIGKILL)
         _, complaint = worker.communicate()
         assert worker.returncode in (0, -signal.SIGKILL), complaint.decode()
@@ -101,5 +102,7 @@ if __name__ == "__main__":
         work(Path(sys.argv[2]))
     else:
         begin = time.time()
-        blocks = kill_repeatedly(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]) if sys.argv[3:] else 0)
+        seed = int(sys.argv[3]) if sys.argv[3:] else 0
+        longest = float(sys.argv[4]) if sys.argv[4:] else 0.9
+        blocks = kill_repeatedly(Path(sys.argv[1]), int(sys.argv[2]), seed, longest)
         print(f"{sys.argv[2]} kills in {time.time() - begin:.0f} s, {blocks} complete blocks, nothing lost")

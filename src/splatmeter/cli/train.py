@@ -18,6 +18,7 @@ from splatmeter.cli import arguments
 from splatmeter.errors import InputError, UsageError
 from splatmeter.events import Event, Finished
 from splatmeter.train.config import TrainConfig, from_json, to_json
+from splatmeter.train.presets import PRESETS, described
 
 if TYPE_CHECKING:
     from splatmeter.ops import Backend
@@ -30,16 +31,20 @@ SHORT = {
     "-w": "--white-background",
     "-k": "--kernel-size",
 }
-DESCRIPTION = """Train a scene from photos with poses.
+DESCRIPTION = f"""Train a scene from photos with poses.
 
 A scene is a COLMAP folder (sparse/ beside images/), a NeRF-synthetic one (transforms_train.json) or a
 multi-scale Blender one. The original's options keep their names, with dashes or underscores; the defaults are
 its own. Models go to point_cloud/iteration_N in the output folder: fused.ply is the one for viewers.
 Ctrl-C saves a checkpoint and says how to go on.
 
+--preset fast stands for {described("fast")}.
+
 Examples:
   splatmeter train -s scenes/garden -m output/garden --eval -r 4
   splatmeter train -s scenes/garden -m output/small --eval --iterations 7000 --max-gaussians 500000
+  splatmeter train -s scenes/garden -m output/fast --eval --preset fast
+  splatmeter train -s scenes/garden -m output/fixed --eval --densification mcmc --max-gaussians 1000000
   splatmeter train -s scenes/garden -m output/plain --eval --plain-3dgs --densification 3dgs
   splatmeter train -m output/garden --resume
   splatmeter train -s scenes/garden --dry-run"""
@@ -53,6 +58,8 @@ IGNORED_VALUES = ("--ip", "--port", "--debug-from", "--data-device")
 class TrainArguments(TrainConfig):
     """Everything about a run, and how this command behaves."""
 
+    preset: Literal["none", "fast"] = "none"
+    """Settings that belong together, instead of the defaults (listed above); what you pass comes first."""
     backend: Literal["native", "reference"] = "native"
     """The CPU engine, or the slow and readable torch twin."""
     threads: int | None = None
@@ -103,12 +110,12 @@ def run(words: Sequence[str]) -> int:
 
 
 def parse(words: Sequence[str]) -> TrainArguments:
-    """With --resume and -m alone, the settings of the run in that folder are the defaults."""
+    """A preset's settings are defaults; with --resume and -m alone, those of the run in that folder are."""
     kept = _here_by_name(without_ignored(arguments.normalise(words, SHORT)))
     chosen = _parse(kept, {})
-    if not chosen.resume or chosen.model_path is None or chosen.source_path != Path():
-        return chosen
-    return _parse(kept, earlier_settings(chosen.model_path))
+    if chosen.resume and chosen.model_path is not None and chosen.source_path == Path():
+        return _parse(kept, earlier_settings(chosen.model_path))
+    return chosen if chosen.preset == "none" else _parse(kept, PRESETS[chosen.preset])
 
 
 def _here_by_name(words: list[str]) -> list[str]:

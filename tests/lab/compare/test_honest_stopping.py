@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
-from test_by_simulation import at_most
+from test_by_simulation import JITTER, REGIMES, at_most, paired_up
+from test_by_simulation import experiment as experiment_of
 
 from splatmeter.lab.compare.noise import noise_floor
+from splatmeter.lab.compare.order import next_orders
 from splatmeter.lab.compare.quality import QUALITY_GAIN, MetricResult, Quality, judge_metric
 from splatmeter.lab.compare.ratio import evidence
 from splatmeter.lab.compare.samples import Finding, Severity, VerdictKind
@@ -86,3 +89,30 @@ def test_an_a_a_that_failed_ends_the_session() -> None:
     control = noise_floor(evidence([0.05, 0.051, 0.049, 0.05]))
     look = looked_at(np.array([0.06, -0.05, 0.08, -0.02, 0.05, -0.03]), np.zeros(6))
     assert may_stop(dataclasses.replace(look, noise=control))
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("blocks", [4, 10])
+def test_a_difference_at_the_tolerated_limit_is_rarely_called_equal_in_any_regime(
+    regime: str, blocks: int
+) -> None:
+    trials = 300
+    estimates = [
+        evidence(experiment_of(REGIMES[regime], blocks, seed, math.log(1.02))).main for seed in range(trials)
+    ]
+    assert at_most(0.05, sum(estimate.interval_90.inside(0.98, 1.02) for estimate in estimates), trials)
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_the_whole_rule_seldom_stops_on_a_difference_that_is_not_there(regime: str) -> None:
+    """Looked at after every block up to the twentieth, equal quality given."""
+    trials, wrong = 100, 0
+    same = (judge_metric(("psnr", "test", 3100), [(26.0, 26.0)], True, TOLERANCE),)
+    for seed in range(trials):
+        generator = np.random.default_rng(seed)
+        times = REGIMES[regime](generator, 40) + JITTER * generator.standard_normal(40)
+        speeds = paired_up(times, next_orders("AB", 0, 20, seed), 0.0)
+        looks = [Comparison("A", "B", evidence_so_far(speeds[:n]), same) for n in range(4, 21)]
+        last = next((look for look in looks if may_stop(look)), looks[-1])
+        wrong += judge(last).kind in (VerdictKind.FASTER, VerdictKind.SLOWER)
+    assert at_most(0.05, wrong, trials)

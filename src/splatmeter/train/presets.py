@@ -1,0 +1,34 @@
+"""Settings that belong together, under one name. They take the place of defaults; what is given stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+FAST_STEPS = 5000
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "fast": {
+        "iterations": FAST_STEPS,
+        "test_iterations": (FAST_STEPS,),
+        "save_iterations": (FAST_STEPS,),
+        "progressive": "standard",
+        "densification": "3dgs",
+        "densify_grad_threshold": 0.0003,
+        "densify_from_iter": 500,
+        "densify_until_iter": 3000,
+        "opacity_reset_interval": 1_000_000,
+        "position_lr_max_steps": FAST_STEPS,
+        "anneal_from_iter": 3500,
+        "sh_interval": 500,
+    },
+}
+"""fast: coarse to fine, few Gaussians, no opacity resets, and rates that fall within 5000 steps."""
+
+
+def described(name: str) -> str:
+    """As options of the command line."""
+    return " ".join(f"--{field.replace('_', '-')} {_text(value)}" for field, value in PRESETS[name].items())
+
+
+def _text(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
