@@ -82,6 +82,14 @@ def test_one_command_measures_and_writes_results_log_and_report(
     assert len(list(lab.sessions.glob("*"))) == 2 and "done before" in capsys.readouterr().out
 
 
+def test_the_monitor_s_own_time_stands_beside_its_verdict(plan: Path) -> None:
+    plan.write_text(PLAN.replace('kind = "record"', 'kind = "overhead"\nblocks = 4'))
+    run(words(plan, "--quick"))
+    results = (plan.parent / "lab" / "results.md").read_text("utf-8")
+    assert "baseline#watched | baseline#unwatched" in results
+    assert re.search(r"measured directly: \d+\.\d\d % of the clock", results)
+
+
 def test_the_log_tells_nobody_where_things_lie_on_this_machine(plan: Path) -> None:
     run(words(plan, "--quick", "--log", str(plan.parent / "LOG.md")))
     for name in ("LOG.md", "lab/results.md"):
@@ -175,18 +183,22 @@ def test_the_scripts_around_our_trainer_end_in_the_very_same_model(script: str, 
     scene = api.demo_scene(quick=True)
     plain = ["-s", str(scene), "--eval", "--iterations", "10", "--test-iterations", "10", "--events-stdout"]
 
-    def finished(name: str, *command: str) -> tuple[str, dict[str, float]]:
+    def finished(name: str, *command: str) -> tuple[str, dict[str, float], int]:
         answer = subprocess.run(
             [sys.executable, *command, *plain, "-m", str(tmp_path / name)], capture_output=True, check=True
         )
         events = [json.loads(line) for line in answer.stdout.splitlines()]
         saved = next(e["sha256"] for e in events if e["event"] == "saved" and e["content"] == "model")
-        return saved, next(e["metrics"] for e in events if e["event"] == "evaluated")
+        evaluated = next(e for e in events if e["event"] == "evaluated")
+        return saved, evaluated["metrics"], evaluated["peak_memory_bytes"]
 
-    own = finished("own", "-m", "splatmeter", "train")
-    assert finished("other", str(STORY / script), *SCRIPTS[script]) == own
+    *own, little = finished("own", "-m", "splatmeter", "train")
+    *other, much = finished("other", str(STORY / script), *SCRIPTS[script])
+    assert other == own
     if script == "monitors.py":
         assert len((tmp_path / "monitor.csv").read_text().splitlines()) == 2
+    if script == "keeps_everything.py" and little:
+        assert much > little + 50_000_000  # torch itself is there now: the graph was built
 
 
 @pytest.mark.slow

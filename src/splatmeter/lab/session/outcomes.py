@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from splatmeter.lab.compare.ratio import mean
 from splatmeter.lab.environment import cpu
 from splatmeter.lab.log.escape import cell, inline
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.plan.replay import Measurement, Replay
+from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session import plan as plans
 from splatmeter.lab.session.session import done_blocks, repetitions
@@ -25,6 +28,7 @@ class Outcome:
     measurement: Measurement
     item: Judged
     repeated: int
+    remark: str = ""
 
     @property
     def expected(self) -> tuple[str, ...]:
@@ -81,8 +85,22 @@ def outcomes(lab: Lab, plan: Replay) -> list[Outcome]:
         session = session_of(lab, measurement)
         again = len(repetitions(lab.sessions / session))
         for pair in _pairs(lab, measurement):
-            found.append(Outcome(measurement, judged(lab, *pair, session), again))
+            remark = monitor_share(lab, session) if measurement.kind == "overhead" else ""
+            found.append(Outcome(measurement, judged(lab, *pair, session), again, remark))
     return found
+
+
+def monitor_share(lab: Lab, session: str) -> str:
+    """The monitor's own CPU time, counted by the system and not inferred from how fast the arms were."""
+    rows = Index(lab).rows("SELECT result FROM runs WHERE session = ? AND counted = 1", (session,))
+    shares = [(json.loads(row["result"]).get("monitor") or {}).get("share") for row in rows]
+    known = [share for share in shares if share is not None]
+    if not known:
+        return ""
+    return (
+        f"the monitor's own CPU time, measured directly: {100 * mean(known):.2f} % of the clock of a run,"
+        f" {100 * max(known):.2f} % at most"
+    )
 
 
 def _pairs(lab: Lab, measurement: Measurement) -> list[tuple[str, str]]:
@@ -110,7 +128,7 @@ def table(plan: Replay, found: Sequence[Outcome], protocol: Protocol) -> str:
     for outcome in found:
         lines.append(f"- **{inline(outcome.measurement.name)}**: {inline(outcome.item.verdict.sentence)}")
         lines += [f"  - {inline(reason)}" for reason in outcome.item.verdict.reasons]
-        lines += [f"  - {inline(outcome.told())}"] if outcome.told() else []
+        lines += [f"  - {inline(words)}" for words in (outcome.remark, outcome.told()) if words]
     return "\n".join([*lines, ""])
 
 
