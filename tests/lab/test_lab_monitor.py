@@ -297,3 +297,13 @@ def test_what_else_the_machine_did_is_told() -> None:
     assert record["foreign_cpu_share"] == pytest.approx(2.0 / (2.0 * (os.cpu_count() or 1)))
     assert record["shared_memory"] == {"verdict": "not observable"}
     assert busy_seconds() > 0
+
+
+def test_arms_that_take_turns_are_not_foreign_to_each_other() -> None:
+    watch = Watch(1, sample=False).start()
+    watch.stop()
+    watch._foreign, watch._elapsed = 4.0, 2.0
+    record = watch.record(Outcome(0, 2.0, cpu_seconds=1.5), Path(), partners=1.5)
+    assert record["foreign_cpu_share"] == pytest.approx(1.0 / (2.0 * (os.cpu_count() or 1)))
+    silent = watch.record(Outcome(0, 2.0, cpu_seconds=0.0), Path())  # as on Windows
+    assert silent["foreign_cpu_share"] is None

@@ -63,8 +63,8 @@ class Watch:
         }
 
     def _foreign_share(self, outcome: Outcome | None, partners: float) -> float | None:
-        if outcome is None or self._foreign is None or self._elapsed <= 0:
-            return None
+        if outcome is None or self._foreign is None or self._elapsed <= 0 or not outcome.cpu_seconds:
+            return None  # a system that does not tell the run's own time cannot tell the others'
         others = self._foreign - outcome.cpu_seconds - partners
         return max(0.0, others / (self._elapsed * (os.cpu_count() or 1)))
 
