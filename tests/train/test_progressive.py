@@ -119,3 +119,10 @@ def test_the_memory_predicted_is_that_of_the_full_size(make: Make) -> None:
     told = [predict(make(progressive=text), scene, 120) for text in ("none", SCHEDULE)]
     assert told[0].start_bytes == told[1].start_bytes
     assert told[0].photo_cache_bytes == told[1].photo_cache_bytes
+
+
+def test_photos_decoded_ahead_count_where_the_cache_has_no_room_for_them(make: Make) -> None:
+    scene = load_scene(make().scene_options())
+    everything, nothing = (predict(make(photo_cache=cache), scene, 120) for cache in ("1G", "0"))
+    assert (everything.photo_cache_bytes, nothing.photo_cache_bytes) == (6 * 3 * 32 * 32, 0)
+    assert everything.start_bytes - nothing.start_bytes == 3 * 32 * 32  # of six photos, five are on their way

@@ -9,6 +9,7 @@ from splatmeter import memory
 from splatmeter.errors import NotEnoughMemory, UsageError
 from splatmeter.scene.scene import Scene
 from splatmeter.train.config import TrainConfig
+from splatmeter.train.step import LOOK_AHEAD
 from splatmeter.units import bytes_text, parse_bytes
 
 CACHE_SHARE = 4
@@ -47,21 +48,28 @@ class Prediction:
 def predict(config: TrainConfig, scene: Scene, gaussians: int) -> Prediction:
     available = memory.available_bytes()
     pixels = max(view.camera.width * view.camera.height for view in (*scene.train, *scene.test))
-    photos = cache_bytes(config, scene, available)
+    kept = cache_bytes(config, scene, available)
+    photos = kept + _ahead_bytes(scene, kept)
     planned = max(gaussians, config.max_gaussians or 0) if config.densification != "none" else gaussians
     return Prediction(
         gaussians=gaussians,
         start_bytes=memory.predicted_training_bytes(gaussians, pixels, photos),
         planned_gaussians=planned,
         planned_bytes=memory.predicted_training_bytes(planned, pixels, photos),
-        photo_cache_bytes=photos,
+        photo_cache_bytes=kept,
         available_bytes=available,
     )
 
 
+def _ahead_bytes(scene: Scene, kept: int) -> int:
+    """Of photos decoded for the next steps that the cache has no room for, and of the present one."""
+    sizes = sorted((view.photo.nbytes for view in scene.train), reverse=True)
+    return min(sum(sizes) - kept, sum(sizes[: LOOK_AHEAD + 1]))
+
+
 def cache_bytes(config: TrainConfig, scene: Scene, available: int) -> int:
     """Never more than all training photos take."""
-    everything = sum(3 * view.photo.width * view.photo.height for view in scene.train)
+    everything = sum(view.photo.nbytes for view in scene.train)
     if config.photo_cache == "auto":
         return min(everything, available // CACHE_SHARE)
     try:
