@@ -1,0 +1,129 @@
+"""Time to a given quality on garden_512, for named sets of training options.
+
+    python benchmarks/time_to_quality.py [--sets FILE.toml] [--only plain mcmc] [--psnr 26.0 26.9]
+
+All sets train in turns of 20 s (turns.py), each on its own training clock, which stands still during
+evaluations and while others work. Test views are evaluated every --every steps; a set has reached a PSNR
+at the first evaluation whose mean is that high, and ends when it has reached the highest asked for. With
+several seeds the ratio to the first set gets an interval. A set that never reaches a PSNR is shown with
+the best it reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import tempfile
+from pathlib import Path
+
+from measuring import interval, table, text, write_results
+from turns import evaluations, run_in_turns
+from workloads import GARDEN
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def words_of(options: list[str], chosen: argparse.Namespace, out: Path, seed: int) -> list[str]:
+    steps = chosen.iterations
+    at = [str(step) for step in range(chosen.every, steps + 1, chosen.every)]
+    rates = [] if "--position-lr-max-steps" in options else ["--position-lr-max-steps", str(steps)]
+    return [
+        *(
+            "-s",
+            str(chosen.scene),
+            "-m",
+            str(out),
+            "--eval",
+            "-r",
+            "1",
+            "--iterations",
+            str(steps),
+            "--quiet",
+        ),
+        *("--threads", str(chosen.threads), "--seed", str(seed), *rates, *options, "--test-iterations", *at),
+    ]
+
+
+def trained(sets: dict[str, dict], chosen: argparse.Namespace, seed: int, folder: Path) -> dict:
+    highest = max(chosen.psnr)
+    children = {}
+    for name, entry in sets.items():
+        turn = ["--lock", str(folder / "lock"), "--seconds", str(chosen.seconds)]
+        turn += ["--events", str(folder / f"{name}.jsonl"), "--until-psnr", str(highest)]
+        children[name] = [*turn, "--", *words_of(entry["options"], chosen, folder / name, seed)]
+    watched = run_in_turns(children, folder, {})
+    curves = {name: evaluations(folder / f"{name}.jsonl") for name in sets}
+    return {"seed": seed, "quiet": watched.quiet, "watched": watched.said, "curves": curves}
+
+
+def reached(curve: dict[int, dict], psnr: float) -> float:
+    """Seconds of the training clock; infinite if never."""
+    return next((point["seconds"] for _, point in sorted(curve.items()) if point["psnr"] >= psnr), math.inf)
+
+
+def against(runs: list[dict], first: str, name: str, psnr: float) -> str:
+    times = [(reached(run["curves"][first], psnr), reached(run["curves"][name], psnr)) for run in runs]
+    if any(math.isinf(a) or math.isinf(b) for a, b in times):
+        return ""
+    return text(interval([math.log(b / a) for a, b in times]))
+
+
+def page(runs: list[dict], sets: dict[str, dict], targets: list[float]) -> list[str]:
+    first = next(iter(sets))
+    rows = []
+    for name, entry in sets.items():
+        row = [name]
+        for psnr in targets:
+            seconds = [reached(run["curves"][name], psnr) for run in runs]
+            said = ", ".join(f"{value:.0f} s" if math.isfinite(value) else "never" for value in seconds)
+            row += [said, against(runs, first, name, psnr)]
+        best = max(point["psnr"] for run in runs for point in run["curves"][name].values())
+        rows.append([*row, f"{best:.2f}", f"`{' '.join(entry['options'])}`"])
+    header = ["set"]
+    for psnr in targets:
+        header += [f"to {psnr} dB", f"over {first}"]
+    quiet = "" if all(run["quiet"] for run in runs) else "**The machine was not quiet: this does not count.**"
+    return [
+        "# Time to a given quality, garden_512",
+        "",
+        f"Training clock until the mean PSNR of the held-out views first reaches a level. {quiet}",
+        *[f"Seed {run['seed']}: {run['watched']}." for run in runs],
+        "",
+        *table([*header, "best PSNR", "options"], rows),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sets", type=Path, default=Path(__file__).parent / "options.toml")
+    parser.add_argument("--only", nargs="+", help="names of sets; default: all in the file")
+    parser.add_argument("--psnr", type=float, nargs="+", default=[26.0, 26.9])
+    parser.add_argument("--scene", type=Path, default=GARDEN)
+    parser.add_argument("--iterations", type=int, default=7000, help="at most")
+    parser.add_argument("--every", type=int, default=200, help="steps between evaluations")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of a turn")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--results", type=Path, help="folder for the results; default: benchmarks/results")
+    chosen = parser.parse_args()
+    sets = tomllib.loads(chosen.sets.read_text("utf-8"))
+    unknown = set(chosen.only or ()) - set(sets)
+    if unknown:
+        sys.exit(f"{chosen.sets} has no set named {', '.join(sorted(unknown))}; it has {', '.join(sets)}.")
+    sets = {name: entry for name, entry in sets.items() if not chosen.only or name in chosen.only}
+    runs = []
+    for seed in chosen.seeds:
+        with tempfile.TemporaryDirectory(prefix="splatmeter-quality-") as folder:
+            runs.append(trained(sets, chosen, seed, Path(folder)))
+        print("\n".join(page(runs, sets, chosen.psnr)), flush=True)
+        write_results("quality", runs, page(runs, sets, chosen.psnr), chosen.results)
+
+
+if __name__ == "__main__":
+    main()
