@@ -47,7 +47,7 @@ def test_a_disturbed_block_is_run_again_and_both_attempts_stay(
     rows = Index(lab).rows("SELECT attempt, counted FROM runs WHERE block = 0 ORDER BY attempt")
     assert [tuple(row) for row in rows] == [(1, 0), (1, 0), (2, 1), (2, 1)]
     assert judged(lab, "baseline", "candidate").comparison.speed.main.blocks == 4
-    assert any("1 were" in note for note in document(lab).measurement_notes)
+    assert any("1 such attempts" in note for note in document(lab).measurement_notes)
 
 
 def test_a_block_that_stays_disturbed_counts_in_the_end(

@@ -95,3 +95,16 @@ def test_photos_told_to_stay_off_the_card_are_not_counted(
     assert asked(tmp_path, monkeypatch, **original)[1]["image_bytes_held"] == 8 * 8 * 12
     away = asked(tmp_path, monkeypatch, **original, options=("--data_device", "cpu"))
     assert away[1]["image_bytes_held"] == 0
+
+
+def test_eval_holds_out_what_it_is_told_to(tmp_path: Path) -> None:
+    """What the judge asks for: a model of a run that held nothing out, judged on every fifth photo."""
+    from splatmeter.cli.eval import EvalArguments
+    from splatmeter.cli.models import scene_config
+    from splatmeter.train.config import TrainConfig
+
+    opened: Any = SimpleNamespace(config=TrainConfig(source_path=tmp_path), path=tmp_path)
+    assert not scene_config(opened, EvalArguments(tmp_path)).eval
+    told = scene_config(opened, EvalArguments(tmp_path, test_every=5))
+    assert told.eval and told.test_every == 5
+    assert scene_config(opened, EvalArguments(tmp_path, test_count=3)).test_count == 3

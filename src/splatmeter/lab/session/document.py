@@ -242,8 +242,8 @@ def _measurement_notes(lab: Lab, protocol: Protocol) -> tuple[str, ...]:
     if protocol.most_foreign_cpu:
         notes.append(
             f"Blocks in which others used more than {100 * protocol.most_foreign_cpu:g} % of the machine, or"
-            f" a core was throttled, are run again at most {protocol.repeats} times: {len(repeated)} were,"
-            " and all attempts are kept."
+            f" a core was throttled, are run again (at most {protocol.repeats} ×): {len(repeated)} such"
+            " attempts, all of them kept."
         )
     notes.append(f"Evidence: {runs} counted runs in {len(sessions)} sessions of the lab.")
     return tuple(notes)

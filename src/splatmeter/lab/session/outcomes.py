@@ -141,6 +141,6 @@ def _how(protocol: Protocol) -> str:
     if protocol.most_foreign_cpu:
         text += (
             f" A block in which others used more than {100 * protocol.most_foreign_cpu:g} % of the machine "
-            f"was run again, at most {protocol.repeats} times."
+            f"was run again (at most {protocol.repeats} ×)."
         )
     return text
