@@ -133,7 +133,8 @@ def main() -> None:
             both = f"ours {ms['ours']:7.2f} ms  yardstick {ms['yardstick']:7.2f} ms"
             print(f"    {key:<15} {both}  {text(entry['ratio'])}")
     if results:
-        write_results("engine", results, page(results), chosen.results)
+        name = "engine" if len(results) == len(cases) else "engine-" + chosen.only.strip().replace(" ", "-")
+        write_results(name, results, page(results), chosen.results)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -179,7 +180,8 @@ def write_results(name: str, record: object, lines: Sequence[str], folder: Path 
     place = folder or RESULTS
     place.mkdir(parents=True, exist_ok=True)
     about = machine()
-    (place / f"{name}.json").write_text(json.dumps({"machine": about, "results": record}, indent=1) + "\n")
+    whole = finite({"machine": about, "results": record})
+    (place / f"{name}.json").write_text(json.dumps(whole, indent=1, allow_nan=False) + "\n", "utf-8")
     page = place / f"{name}.md"
     notes = page.read_text("utf-8").partition(NOTES)[2] if page.exists() else "\n"
     said = [*lines, "", f"Measured {about['when']}, raw figures: [{name}.json]({name}.json)."]
@@ -187,6 +189,15 @@ def write_results(name: str, record: object, lines: Sequence[str], folder: Path 
         said.append("**Tried on a noisy machine: these figures tell nothing.**")
     page.write_text("\n".join(said) + f"\n\n{NOTES}{notes}", "utf-8")
     print(f"{page} and {name}.json are written")
+
+
+def finite(value: Any) -> Any:
+    """Strict JSON knows no infinities: bounds that nobody knows become null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): finite(item) for key, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
