@@ -40,7 +40,7 @@ def some_table(count: int, opacity: float | None = None) -> Table:
     if opacity is not None:
         table.geometry[:, OPACITY_LOGITS] = np.log(opacity / (1 - opacity))
     table.geometry[:, LAST_UPDATE] = generator.integers(40, 71, count)
-    table.geometry_moments[:, 12:] = 10.0 ** generator.uniform(-16, -6, (count, 12))
+    table.geometry_moments[:, 12:] = 10.0 ** generator.uniform(-8, -3, (count, 12))
     table.pending = pending_after(70, RATES)
     return table
 
