@@ -9,8 +9,10 @@
 
 namespace splat {
 
-#if defined(SPLAT_X86)
+#if defined(SPLAT_AVX512)
 namespace avx512 { extern const Kernels table; }
+#endif
+#if defined(SPLAT_X86)
 namespace avx2 { extern const Kernels table; }
 namespace baseline { extern const Kernels table; }
 #elif defined(SPLAT_NEON)
@@ -32,6 +34,8 @@ std::string note;
 bool runs_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
 }
+#endif
+#if defined(SPLAT_AVX512)
 bool runs_avx512() {
   return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
@@ -40,8 +44,10 @@ bool runs_avx512() {
 
 int levels_here(Level list[kMostLevels]) {  // best first
   int n = 0;
-#if defined(SPLAT_X86)
+#if defined(SPLAT_AVX512)
   if (runs_avx512()) list[n++] = {&avx512::table, true};
+#endif
+#if defined(SPLAT_X86)
   if (runs_avx2()) list[n++] = {&avx2::table, false};
   list[n++] = {&baseline::table, false};
 #elif defined(SPLAT_NEON)
