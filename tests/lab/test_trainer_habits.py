@@ -103,8 +103,8 @@ def test_eval_holds_out_what_it_is_told_to(tmp_path: Path) -> None:
     from splatmeter.cli.models import scene_config
     from splatmeter.train.config import TrainConfig
 
-    opened: Any = SimpleNamespace(config=TrainConfig(source_path=tmp_path), path=tmp_path)
+    opened: Any = SimpleNamespace(config=TrainConfig(source_path=tmp_path, test_count=7), path=tmp_path)
     assert not scene_config(opened, EvalArguments(tmp_path)).eval
     told = scene_config(opened, EvalArguments(tmp_path, test_every=5))
-    assert told.eval and told.test_every == 5
+    assert told.eval and told.test_every == 5 and told.test_count is None
     assert scene_config(opened, EvalArguments(tmp_path, test_count=3)).test_count == 3

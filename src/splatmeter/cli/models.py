@@ -231,7 +231,7 @@ def scene_config(opened: Opened, chosen: ModelArguments) -> TrainConfig:
         if getattr(chosen, name, None) is not None
     }
     if "test_every" in given or "test_count" in given:
-        given["eval"] = True
+        given = {"test_count": None, **given, "eval": True}
     white = chosen.white_background or config.white_background
     return dataclasses.replace(config, **given, white_background=white)
 
