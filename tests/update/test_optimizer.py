@@ -6,7 +6,16 @@ import math
 import numpy as np
 import pytest
 
-from splatmeter.ops import PENDING_AGES, SECOND_GEOMETRY, AdamStep, Pending, Rates, Table, empty_table, normalize_moments
+from splatmeter.ops import (
+    PENDING_AGES,
+    SECOND_GEOMETRY,
+    AdamStep,
+    Pending,
+    Rates,
+    Table,
+    empty_table,
+    normalize_moments,
+)
 from splatmeter.update.optimizer import BETA1, BETA2, EPSILON, Drift, Optimizer
 from splatmeter.update.schedule import Schedule
 from splatmeter.update.settled import settled_copy
@@ -138,16 +147,3 @@ def test_a_row_unseen_for_long_moves_as_dense_adam_moves_it() -> None:
     reference.settle(table)
     expected = zero_gradient_adam(0.0, first, second, range(1, steps + 1), [RATES.mean] * (steps + 1))
     assert table.geometry[0, 0] == pytest.approx(expected, rel=1e-4)
-
-
-def test_what_is_owed_while_rates_fall_is_that_of_each_missed_step() -> None:
-    schedule = Schedule(extent=3.0, position_steps=700, anneal_from=500)
-    optimizer, table = Optimizer(Recording()), empty_table(1)  # type: ignore[arg-type]
-    for number in range(1, 651):
-        optimizer.update(table, None, np.zeros((3, 1, 1), np.float32), schedule.rates(number))
-    rates = [schedule.rates(step).opacity for step in range(651)]
-    first, second = 0.03, 4e-4
-    for age in (1, 40, 300):
-        expected = zero_gradient_adam(0.0, first, second, range(651 - age, 651), rates)
-        owed = optimizer.drift.unit[age] * rates[650]
-        assert -(first / (math.sqrt(second) + EPSILON)) * owed == pytest.approx(expected, rel=1e-10)

@@ -38,15 +38,5 @@ def test_one_degree_more_every_thousand_steps_up_to_the_limit() -> None:
     assert next_degree(0, 1000, 0) == 0
 
 
-def test_annealed_rates_fall_to_a_tenth_together_at_the_end() -> None:
-    schedule = Schedule(extent=2.0, position_steps=1000, anneal_from=500)
-    first = schedule.rates(1)
-    for step, share in ((500, 1.0), (750, 0.1**0.5), (1000, 0.1), (2000, 0.1)):
-        rates = schedule.rates(step)
-        for name in ("harmonics_dc", "harmonics_rest", "opacity", "scale", "rotation"):
-            assert getattr(rates, name) == pytest.approx(share * getattr(first, name), rel=1e-12)
-    assert schedule.position(750) == Schedule(extent=2.0, position_steps=1000).position(750)
-
-
 def test_degrees_come_as_often_as_asked_for() -> None:
     assert [next_degree(0, step, 3, 400) for step in (399, 400, 1000)] == [0, 1, 0]

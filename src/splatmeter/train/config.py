@@ -83,8 +83,6 @@ class TrainConfig:
     """Without effect here and in the original, which never delays."""
     position_lr_max_steps: int = 30_000
     """Steps over which the positions' rate falls."""
-    anneal_from_iter: int | None = None
-    """From this step to --position-lr-max-steps all other rates fall to a tenth; by default they stay."""
     feature_lr: float = 0.0025
     """Learning rate of the colour; higher harmonics learn at a twentieth of it."""
     opacity_lr: float = 0.05
@@ -187,7 +185,6 @@ class TrainConfig:
             opacity=self.opacity_lr,
             scale=self.scaling_lr,
             rotation=self.rotation_lr,
-            anneal_from=self.anneal_from_iter,
         )
 
     def densify_settings(self, extent: float) -> DensifySettings:
@@ -277,7 +274,6 @@ def _check(config: TrainConfig) -> None:
     _require("sh_degree", config, lambda value: value in (0, 1, 2, 3), "0, 1, 2 or 3")
     _require("lambda_dssim", config, lambda value: 0 <= value <= 1, "between 0 and 1")
     _require("max_gaussians", config, lambda value: value is None or value > 0, "above 0")
-    _require("anneal_from_iter", config, lambda value: value is None or value >= 0, "0 or more")
     _require("checkpoint_interval", config, lambda value: value is None or value > 0, "above 0")
     _require(
         "aggressive_prune_opacity", config, lambda value: value is None or 0 < value < 1, "between 0 and 1"

@@ -18,11 +18,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "densify_until_iter": 3000,
         "opacity_reset_interval": 1_000_000,
         "position_lr_max_steps": FAST_STEPS,
-        "anneal_from_iter": 3500,
-        "sh_interval": 500,
+        "sh_interval": 300,
     },
 }
-"""fast: coarse to fine, few Gaussians, no opacity resets, and rates that fall within 5000 steps."""
+"""fast: coarse to fine, few Gaussians, no opacity resets, colours of full degree after 900 steps."""
 
 
 def described(name: str) -> str:

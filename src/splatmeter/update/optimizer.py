@@ -43,13 +43,8 @@ class Drift:
         self.unit: F64 = np.zeros(PENDING_AGES)  # [AGES] for a rate of 1
         self.mean: F64 = np.zeros(PENDING_AGES)  # [AGES] with the means' own rate of each step
 
-    def advance(self, number: int, mean_rate: float, fallen: float = 1.0) -> None:
-        """Account for step `number`: everyone grows one step older and owes one more term.
-
-        `fallen`: the rates of the step before over this one's. Sums are multiplied by the latest rates.
-        """
-        if fallen != 1.0:
-            self.unit *= fallen
+    def advance(self, number: int, mean_rate: float) -> None:
+        """Account for step `number`: everyone grows one step older and owes one more term."""
         correction = math.sqrt(1 - BETA2**number) / (1 - BETA1**number)
         for table, rate in ((self.unit, 1.0), (self.mean, mean_rate)):
             table[1:] = table[:-1] + (rate * correction) * _FADING[1:]
@@ -80,9 +75,8 @@ class Optimizer:
         step = AdamStep(self.steps + 1, rates, BETA1, BETA2, EPSILON)
         self.backend.backward_and_update(tape, image_gradient, step)
         self.steps += 1
-        fallen = 1.0 if self.rates is None else _fallen(self.rates, rates)
         self.rates = rates
-        self.drift.advance(self.steps, rates.mean, fallen)
+        self.drift.advance(self.steps, rates.mean)
         table.pending = self.drift.pending(self.steps, rates)
         if self.steps % SETTLE_INTERVAL == 0:  # by the count alone: a resumed run does it at the same steps
             self.backend.settle(table)
@@ -97,9 +91,3 @@ class Optimizer:
         self.drift = drift
         self.rates = rates
         table.pending = drift.pending(steps, rates) if rates is not None else None
-
-
-def _fallen(before: Rates, now: Rates) -> float:
-    """All rates but the means' fall together, so any that is not zero tells how far."""
-    pairs = ((getattr(before, name), getattr(now, name)) for name in ("opacity", "scale", "harmonics_dc"))
-    return next((old / new for old, new in pairs if old > 0 and new > 0), 1.0)

@@ -1,4 +1,4 @@
-"""Learning rates over the steps: the position's falls exponentially, the others stay or fall at the end."""
+"""Learning rates over the steps: the position's falls exponentially, the others stay."""
 
 from __future__ import annotations
 
@@ -14,10 +14,6 @@ REST_DIVISOR = 20.0
 """Coefficients above degree 0 learn this much slower than the colour."""
 
 
-ANNEALED = 0.1
-"""Where rates are annealed, this share of each is left at the end."""
-
-
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """Rates as the original's flags give them; `extent` scales what is a length in the world."""
@@ -30,27 +26,17 @@ class Schedule:
     opacity: float = 0.05
     scale: float = 0.005
     rotation: float = 0.001
-    anneal_from: int | None = None
-    """From this step to `position_steps` all other rates fall too, so that what one step learns lasts."""
 
     def rates(self, step: int) -> Rates:
         """Of the step with this number, counted from 1."""
-        share = self.share(step)
         return Rates(
             mean=self.position(step),
-            harmonics_dc=share * self.harmonics,
-            harmonics_rest=share * self.harmonics / REST_DIVISOR,
-            opacity=share * self.opacity,
-            scale=share * self.scale,
-            rotation=share * self.rotation,
+            harmonics_dc=self.harmonics,
+            harmonics_rest=self.harmonics / REST_DIVISOR,
+            opacity=self.opacity,
+            scale=self.scale,
+            rotation=self.rotation,
         )
-
-    def share(self, step: int) -> float:
-        """Of the rates other than the position's: log-linear down to a tenth, or always 1."""
-        first, last = self.anneal_from, self.position_steps
-        if first is None or step <= first:
-            return 1.0
-        return ANNEALED if step >= last else ANNEALED ** ((step - first) / (last - first))
 
     def position(self, step: int) -> float:
         """Log-linear from first to last over `position_steps`, constant afterwards."""
