@@ -27,21 +27,25 @@ struct alignas(64) Batch {
   ItemKind kind[kBatch * kStrips + 8];
 };
 
-struct LiveRows { uint8_t begin[kStrips], end[kStrips]; };  // rows that still have a live pixel, per strip
+struct LiveRows { uint8_t begin[kStrips], end[kStrips]; };  // from the first to after the last with a live pixel, per strip
+INLINE LiveRows all_rows() {
+  LiveRows live = {};
+  for (int s = 0; s < kStrips; s++) live.end[s] = kTile;
+  return live;
+}
 
 // Tile state is [strip][row][planes][8 pixels]; plane 0 is the transmittance, whose sign bit marks a dead pixel.
+// The dead stay dead: the borders only ever move inwards. False when nothing is left.
 template <int Planes>
-INLINE bool find_live_rows(const float (*state)[kTile][Planes][kStrip], LiveRows& live) {
+INLINE bool narrow(const float (*state)[kTile][Planes][kStrip], LiveRows& live) {
   bool any = false;
   for (int s = 0; s < kStrips; s++) {
-    int first = kTile, last = 0;
-    for (int r = 0; r < kTile; r++)
-      if (sign_bits((i8)load(state[s][r][0])) != kAllLanes) {
-        if (first == kTile) first = r;
-        last = r + 1;
-      }
-    live.begin[s] = uint8_t(first), live.end[s] = uint8_t(last);
-    any |= last > 0;
+    auto dead = [&](int row) { return sign_bits((i8)load(state[s][row][0])) == kAllLanes; };
+    int begin = live.begin[s], end = live.end[s];
+    while (begin < end && dead(begin)) begin++;
+    while (begin < end && dead(end - 1)) end--;
+    live.begin[s] = uint8_t(begin), live.end[s] = uint8_t(end);
+    any |= begin < end;
   }
   return any;
 }

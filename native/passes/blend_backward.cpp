@@ -89,7 +89,7 @@ template <bool Absolute>
 void blend_tile(Engine& engine, const Inputs& in, int tile) {
   State state;
   Batch batch;
-  LiveRows live;
+  LiveRows live = all_rows();
   const Splat* splats = engine.splats.data();
   const Pair* pairs = engine.pairs.data();
   float* gradients = engine.pair_gradients.data();
@@ -97,7 +97,7 @@ void blend_tile(Engine& engine, const Inputs& in, int tile) {
   const uint32_t end = engine.tile_end.data()[tile], list_end = engine.tile_begin.data()[tile + 1];
   uint32_t i = engine.tile_begin.data()[tile];
   open_tile(engine, in, x0, y0, state);
-  for (int n; i < end && find_live_rows<kPlanes>(state.at, live); i += n) {
+  for (int n; i < end && narrow<kPlanes>(state.at, live); i += n) {
     n = int(end - i < kBatch ? end - i : kBatch);
     const int following = int(end - i - n < kBatch ? end - i - n : kBatch);
     prefetch_batch(splats, pairs + i + n, following);

@@ -55,14 +55,14 @@ INLINE void close_tile(const Engine& engine, const State& state, int x0, int y0,
 void blend_tile(Engine& engine, int tile, float* color, float* transmittance) {
   State state;
   Batch batch;
-  LiveRows live;
+  LiveRows live = all_rows();
   const Splat* splats = engine.splats.data();
   const Pair* pairs = engine.pairs.data();
   const int x0 = tile % engine.tile_columns * kTile, y0 = tile / engine.tile_columns * kTile;
   const uint32_t end = engine.tile_begin.data()[tile + 1];
   uint32_t i = engine.tile_begin.data()[tile];
   open_tile(state, engine.camera.width - x0, engine.camera.height - y0);
-  for (int n; i < end && find_live_rows<kPlanes>(state.at, live); i += n) {
+  for (int n; i < end && narrow<kPlanes>(state.at, live); i += n) {
     n = int(end - i < kBatch ? end - i : kBatch);
     prefetch_batch(splats, pairs + i + n, int(end - i - n < kBatch ? end - i - n : kBatch));
     int items = prepare(splats, pairs + i, n, x0 + 0.5f, y0 + 0.5f, live, batch);
