@@ -8,7 +8,6 @@ namespace splat::SPLAT_LEVEL {
 
 constexpr int kBatch = 32;
 
-struct Item { uint8_t member, strip, y0, y1; };  // made as words by item_words
 
 // Down a column alpha is 2^(constant - down e^2), so the ratio of neighbouring rows changes by a constant factor:
 // value(y+1) = value(y) r(y),  r(y+1) = r(y) 2^(-2 down). One multiplication a row instead of an exponential.
@@ -21,27 +20,29 @@ enum ItemKind : uint8_t { kSmooth, kCapped, kSteep };
 struct alignas(64) Batch {
   float x[kBatch], y[kBatch], across[kBatch], tilt[kBatch], down[kBatch], log2_opacity[kBatch];
   float red[kBatch], green[kBatch], blue[kBatch], curvature[kBatch];  // curvature = 2^(-2 down)
-  uint16_t first_item[kBatch + 1];
-  Item items[kBatch * kStrips + 8];
-  Start starts[kBatch * kStrips + 8];
-  ItemKind kind[kBatch * kStrips + 8];
+  Start starts[kBatch * kStrips];
+  ItemKind kind[kBatch * kStrips];
 };
 
-struct LiveRows { uint8_t begin[kStrips], end[kStrips]; };  // rows that still have a live pixel, per strip
+struct LiveRows { uint8_t begin[kStrips], end[kStrips]; };  // from the first to after the last with a live pixel, per strip
+INLINE LiveRows all_rows() {
+  LiveRows live = {};
+  for (int s = 0; s < kStrips; s++) live.end[s] = kTile;
+  return live;
+}
 
 // Tile state is [strip][row][planes][8 pixels]; plane 0 is the transmittance, whose sign bit marks a dead pixel.
+// The dead stay dead: the borders only ever move inwards. False when nothing is left.
 template <int Planes>
-INLINE bool find_live_rows(const float (*state)[kTile][Planes][kStrip], LiveRows& live) {
+INLINE bool narrow(const float (*state)[kTile][Planes][kStrip], LiveRows& live) {
   bool any = false;
   for (int s = 0; s < kStrips; s++) {
-    int first = kTile, last = 0;
-    for (int r = 0; r < kTile; r++)
-      if (sign_bits((i8)load(state[s][r][0])) != kAllLanes) {
-        if (first == kTile) first = r;
-        last = r + 1;
-      }
-    live.begin[s] = uint8_t(first), live.end[s] = uint8_t(last);
-    any |= last > 0;
+    auto dead = [&](int row) { return sign_bits((i8)load(state[s][row][0])) == kAllLanes; };
+    int begin = live.begin[s], end = live.end[s];
+    while (begin < end && dead(begin)) begin++;
+    while (begin < end && dead(end - 1)) end--;
+    live.begin[s] = uint8_t(begin), live.end[s] = uint8_t(end);
+    any |= begin < end;
   }
   return any;
 }
@@ -64,8 +65,8 @@ INLINE void item_words(const f8* g, const f8* g2, const LiveRows& live, i8 membe
   }
 }
 
-// Appends the items of eight Gaussians, of which the first n count; returns the number of items then.
-INLINE int append_items(i8* word, int n, int at, int items, Batch& batch) {
+// Appends the items of eight Gaussians, of which the first n count, and says how many each has.
+INLINE Item* append_items(i8* word, int n, Item* items, uint8_t* counts) {
   transpose_quads(word);
   for (int half = 0; half < 2; half++)
     for (int l = 0; l < 4 && 4 * half + l < n; l++) {
@@ -73,20 +74,20 @@ INLINE int append_items(i8* word, int n, int at, int items, Batch& batch) {
       memcpy(&quad, (const char*)&word[l] + 16 * half, sizeof quad);
       const Packing& packing = kPackings.of[sign_bits(word[l]) >> 4 * half & 15];
       quad = pack(quad, packing);
-      memcpy(&batch.items[items], &quad, sizeof quad);
-      batch.first_item[at + 4 * half + l] = uint16_t(items);
+      memcpy(items, &quad, sizeof quad);  // four words always fit: no Gaussian has more
       items += packing.count;
+      counts[4 * half + l] = uint8_t(packing.count);
     }
   return items;
 }
+static_assert(sizeof(Item) == 4 && kStrips == 4, "items are made as words, four to a Gaussian");
 
-// Gathers n Gaussians of a tile whose first pixel's centre is (origin_x, origin_y); returns the number of items.
-INLINE int prepare(const Splat* splats, const Pair* pairs, int n, float origin_x, float origin_y, const LiveRows& live, Batch& batch) {
-  int items = 0;
-  i8 member = truncate(lane_numbers());
-  for (int i = 0; i < n; i += 8, member += 8) {
+// Gathers n Gaussians of a tile whose first pixel's centre is (origin_x, origin_y); calls eight(first, g, g2) for each
+// eight of them, with their records as columns.
+template <class Eight>
+INLINE void gather_batch(const Splat* splats, const Pair* pairs, int n, float origin_x, float origin_y, Batch& batch, Eight&& eight) {
+  for (int i = 0; i < n; i += 8) {
     f8 g[8], g2[8];
-    i8 word[kStrips];
     for (int l = 0; l < 8; l++) {
       const float* splat = &splats[pairs[i + l < n ? i + l : n - 1].row].x;
       g[l] = load(splat), g2[l] = load(splat + 8);
@@ -97,11 +98,8 @@ INLINE int prepare(const Splat* splats, const Pair* pairs, int n, float origin_x
     store(batch.down + i, g[4]), store(batch.log2_opacity + i, g[5]), store(batch.red + i, g[7]);
     store(batch.green + i, g2[0]), store(batch.blue + i, g2[1]);
     store(batch.curvature + i, exp2_of(maximum(-2 * g[4], all(-126.f))));
-    item_words(g, g2, live, member, word);
-    items = append_items(word, n - i, i, items, batch);
+    eight(i, g, g2);
   }
-  batch.first_item[n] = uint16_t(items);
-  return items;
 }
 
 // One strip's eight columns at the item's first row.
@@ -114,10 +112,10 @@ INLINE Columns columns_of(const Batch& batch, Item item) {
 
 constexpr float kLeastPower = -126.f;  // of two, that a normal float can hold
 
-INLINE void start_items(Batch& batch, int items, float max_alpha) {
+INLINE void start_items(const Item* items, int count, float max_alpha, Batch& batch) {
   const float nearly_cap = __builtin_log2f(max_alpha) - 1e-3f;  // the recurrence is good to 1e-5
-  for (int j = 0; j < items; j++) {
-    const Item item = batch.items[j];
+  for (int j = 0; j < count; j++) {
+    const Item item = items[j];
     const float down = batch.down[item.member], height = float(item.y1 - item.y0 - 1);
     const Columns c = columns_of(batch, item);
     f8 power = c.constant - down * c.e * c.e, step = -down * (2.f * c.e + 1.f);
@@ -135,10 +133,9 @@ INLINE void with_kind(ItemKind kind, Body&& body) {
   else body(KindConstant<kSteep>());
 }
 
-// Runs row(y, alpha before the cap, e) over the item's rows.
+// Runs row(y, alpha before the cap, e) over the rows of the batch's item number j.
 template <ItemKind Kind, class Row>
-INLINE void each_row(const Batch& batch, int j, const Columns& c, Row&& row) {
-  const Item item = batch.items[j];
+INLINE void each_row(const Batch& batch, Item item, int j, const Columns& c, Row&& row) {
   f8 e = c.e;
   if (Kind != kSteep) {
     f8 value = load(batch.starts[j].value), ratio = load(batch.starts[j].ratio);

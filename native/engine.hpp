@@ -84,6 +84,7 @@ struct TileRun { uint32_t tile, length; };     // neighbouring tiles in one row 
 struct ChunkSummary { int count, tile_rows; uint32_t nearest, farthest; };  // count becomes the chunk's first place
 struct BinPart { int begin, end; TileRun* runs; uint32_t *counts, pairs; };  // counts per tile, then places to write to
 struct Pair { uint32_t row, slot; };           // one Gaussian in one tile, and where its gradient goes
+struct Item { uint8_t member, strip, y0, y1; };  // rows y0 to y1 of a strip of eight columns, for one of a batch of pairs
 
 constexpr int kPairWidth = 12;  // floats of gradient per pair: 3 colour, 6 moments of q in (dx, e), absolute, 2 unused
 
@@ -119,6 +120,8 @@ struct Engine {
 
   // blending
   Buffer<uint32_t> tile_end;       // first list position that no live pixel needed
+  Buffer<Item> items;              // what forward blended, from kStrips times the tile's first pair on: backward does the same
+  Buffer<uint8_t> item_counts;     // of each pair
   Buffer<float> pair_gradients;    // [pairs, kPairWidth]
   const float *color = nullptr, *transmittance = nullptr;
 

@@ -38,8 +38,7 @@ struct Sums { f8 red, green, blue, q, qx, qe, qxx, qxe, qee, absolute; };
 // One item's share of a pair's gradient. With alpha below one neither `left` nor what follows from it is ever zero,
 // and a dead pixel's weight is: no further masks are needed.
 template <ItemKind Kind, bool Absolute>
-INLINE void gather_item(const Engine& engine, State& state, const Batch& batch, int j, Sums& sum) {
-  const Item item = batch.items[j];
+INLINE void gather_item(const Engine& engine, State& state, const Batch& batch, Item item, int j, Sums& sum) {
   const int k = item.member;
   const f8 cap = all(engine.settings.max_alpha), red = all(batch.red[k]), green = all(batch.green[k]), blue = all(batch.blue[k]);
   // d(ln alpha)/d(centre), in units of half the image: the gof criterion adds its absolute values pixel by pixel
@@ -49,7 +48,7 @@ INLINE void gather_item(const Engine& engine, State& state, const Batch& batch, 
   const f8 dx = columns.dx;
   auto* rows = state.at[item.strip];
   f8 q0 = all(0.f), q1 = all(0.f), q2 = all(0.f);
-  each_row<Kind>(batch, j, columns, [&](int y, f8 value, f8 e) __attribute__((always_inline)) {
+  each_row<Kind>(batch, item, j, columns, [&](int y, f8 value, f8 e) __attribute__((always_inline)) {
     float(*pixel)[kStrip] = rows[y];
     f8 T = load(pixel[kT]), weight = alpha_of<Kind>(value, cap) * T;
     f8 left = T - weight;
@@ -89,30 +88,33 @@ template <bool Absolute>
 void blend_tile(Engine& engine, const Inputs& in, int tile) {
   State state;
   Batch batch;
-  LiveRows live;
   const Splat* splats = engine.splats.data();
   const Pair* pairs = engine.pairs.data();
   float* gradients = engine.pair_gradients.data();
   const int x0 = tile % engine.tile_columns * kTile, y0 = tile / engine.tile_columns * kTile;
   const uint32_t end = engine.tile_end.data()[tile], list_end = engine.tile_begin.data()[tile + 1];
   uint32_t i = engine.tile_begin.data()[tile];
+  const Item* items = engine.items.data() + size_t(i) * kStrips;
   open_tile(engine, in, x0, y0, state);
-  for (int n; i < end && find_live_rows<kPlanes>(state.at, live); i += n) {
+  for (int n, count; i < end; i += n, items += count) {
     n = int(end - i < kBatch ? end - i : kBatch);
     const int following = int(end - i - n < kBatch ? end - i - n : kBatch);
     prefetch_batch(splats, pairs + i + n, following);
     for (int k = 0; k < following; k++) __builtin_prefetch(gradients + size_t(pairs[i + n + k].slot) * kPairWidth, 1);
-    int items = prepare(splats, pairs + i, n, x0 + 0.5f, y0 + 0.5f, live, batch);
-    start_items(batch, items, engine.settings.max_alpha);
-    for (int k = 0; k < n; k++) {
+    gather_batch(splats, pairs + i, n, x0 + 0.5f, y0 + 0.5f, batch, [](int, const f8*, const f8*) {});
+    const uint8_t* counts = engine.item_counts.data() + i;
+    count = 0;
+    for (int k = 0; k < n; k++) count += counts[k];
+    start_items(items, count, engine.settings.max_alpha, batch);
+    for (int k = 0, j = 0; k < n; k++) {
       float* out = gradients + size_t(pairs[i + k].slot) * kPairWidth;
-      if (batch.first_item[k] == batch.first_item[k + 1]) {
+      if (!counts[k]) {
         memset(out, 0, kPairWidth * sizeof(float));
         continue;
       }
       Sums sums = {};
-      for (int j = batch.first_item[k]; j < batch.first_item[k + 1]; j++)
-        with_kind(batch.kind[j], [&](auto kind) __attribute__((always_inline)) { gather_item<kind.value, Absolute>(engine, state, batch, j, sums); });
+      for (const int end_of_items = j + counts[k]; j < end_of_items; j++)
+        with_kind(batch.kind[j], [&](auto kind) __attribute__((always_inline)) { gather_item<kind.value, Absolute>(engine, state, batch, items[j], j, sums); });
       store_pair<Absolute>(out, sums);
     }
   }

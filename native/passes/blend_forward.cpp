@@ -16,14 +16,14 @@ INLINE void open_tile(State& state, int columns, int rows) {  // pixels outside 
     }
 }
 
-INLINE void blend_items(State& state, const Batch& batch, int items, float max_alpha) {
+INLINE void blend_items(State& state, const Batch& batch, const Item* items, int count, float max_alpha) {
   const f8 cap = all(max_alpha);
-  for (int j = 0; j < items; j++) {
-    const int k = batch.items[j].member;
+  for (int j = 0; j < count; j++) {
+    const int k = items[j].member;
     const f8 red = all(batch.red[k]), green = all(batch.green[k]), blue = all(batch.blue[k]);
-    auto* rows = state.at[batch.items[j].strip];
+    auto* rows = state.at[items[j].strip];
     with_kind(batch.kind[j], [&](auto kind) __attribute__((always_inline)) {
-      each_row<kind.value>(batch, j, columns_of(batch, batch.items[j]), [&](int y, f8 value, f8) __attribute__((always_inline)) {
+      each_row<kind.value>(batch, items[j], j, columns_of(batch, items[j]), [&](int y, f8 value, f8) __attribute__((always_inline)) {
         float(*pixel)[kStrip] = rows[y];
         f8 T = load(pixel[kT]), weight = alpha_of<kind.value>(value, cap) * T;
         f8 left = T - weight;
@@ -55,19 +55,29 @@ INLINE void close_tile(const Engine& engine, const State& state, int x0, int y0,
 void blend_tile(Engine& engine, int tile, float* color, float* transmittance) {
   State state;
   Batch batch;
-  LiveRows live;
+  LiveRows live = all_rows();
   const Splat* splats = engine.splats.data();
   const Pair* pairs = engine.pairs.data();
   const int x0 = tile % engine.tile_columns * kTile, y0 = tile / engine.tile_columns * kTile;
   const uint32_t end = engine.tile_begin.data()[tile + 1];
   uint32_t i = engine.tile_begin.data()[tile];
+  Item* items = engine.items.data() + size_t(i) * kStrips;
   open_tile(state, engine.camera.width - x0, engine.camera.height - y0);
-  for (int n; i < end && find_live_rows<kPlanes>(state.at, live); i += n) {
+  for (int n; i < end && narrow<kPlanes>(state.at, live); i += n) {
     n = int(end - i < kBatch ? end - i : kBatch);
     prefetch_batch(splats, pairs + i + n, int(end - i - n < kBatch ? end - i - n : kBatch));
-    int items = prepare(splats, pairs + i, n, x0 + 0.5f, y0 + 0.5f, live, batch);
-    start_items(batch, items, engine.settings.max_alpha);
-    blend_items(state, batch, items, engine.settings.max_alpha);
+    Item* end_of_items = items;
+    i8 member = truncate(lane_numbers());
+    gather_batch(splats, pairs + i, n, x0 + 0.5f, y0 + 0.5f, batch, [&](int first, const f8* g, const f8* g2) __attribute__((always_inline)) {
+      i8 word[kStrips];
+      item_words(g, g2, live, member, word);
+      end_of_items = append_items(word, n - first, end_of_items, engine.item_counts.data() + i + first);
+      member += 8;
+    });
+    const int count = int(end_of_items - items);
+    start_items(items, count, engine.settings.max_alpha, batch);
+    blend_items(state, batch, items, count, engine.settings.max_alpha);
+    items = end_of_items;
   }
   engine.tile_end.data()[tile] = i;
   close_tile(engine, state, x0, y0, color, transmittance);
@@ -78,6 +88,7 @@ void blend_tile(Engine& engine, int tile, float* color, float* transmittance) {
 void blend_forward(Engine& engine, float* color, float* transmittance) {
   const int tiles = engine.tile_columns * engine.tile_rows;
   engine.tile_end.at_least(tiles);
+  engine.items.at_least(size_t(engine.pair_count) * kStrips), engine.item_counts.at_least(engine.pair_count);
   engine.pool.each(tiles, [&](int tile, int) { blend_tile(engine, tile, color, transmittance); });
   engine.color = color, engine.transmittance = transmittance;
 }
