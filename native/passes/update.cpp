@@ -47,22 +47,6 @@ INLINE void find_seen(const Engine& engine, int begin, int end, SeenRows& seen, 
   }
 }
 
-INLINE void prefetch_ahead(const Engine& engine, const SeenRows& seen, int at) {
-  const Table& t = engine.table;
-  for (int i = at; i < at + 8 && i < seen.count; i++) {
-    const size_t row = seen.rows[i];
-    __builtin_prefetch(t.geometry + row * kGeometryWidth, 1);
-    __builtin_prefetch(&engine.splats.data()[row].clamped_channels);
-    if (t.geometry_moments) __builtin_prefetch(t.geometry_moments + row * kGeometryMomentsWidth, 1);
-    for (int k = 0; k < 3; k++) {
-      __builtin_prefetch(t.harmonics + row * kHarmonicsWidth + 16 * k, 1);
-      if (!t.geometry_moments) continue;
-      __builtin_prefetch(t.harmonics_first + row * kHarmonicsWidth + 16 * k, 1);
-      __builtin_prefetch(t.harmonics_second + row * kHarmonicsWidth + 16 * k, 1);
-    }
-  }
-}
-
 INLINE PairSums pair_sums(const Engine& engine, const SeenRows& seen, const Eight& e, f8* unclamped) {
   f8 head[8], tail[8];
   int32_t bits[8];
@@ -190,10 +174,7 @@ void each_eight(Engine& engine, Hidden&& hidden, Body&& body) {
     const int begin = task * kRowsPerTask, end = begin + kRowsPerTask < engine.visible_count ? begin + kRowsPerTask : engine.visible_count;
     SeenRows seen;
     find_seen(engine, begin, end, seen, hidden);
-    for (int i = 0; i < seen.count; i += 8) {
-      prefetch_ahead(engine, seen, i + 16);
-      body(seen, rows_at(seen, i));
-    }
+    for (int i = 0; i < seen.count; i += 8) body(seen, rows_at(seen, i));
   });
 }
 
