@@ -30,14 +30,13 @@ INLINE void exact_runs(const Splat& g, const TileBox& box, int columns, Visit&& 
   }
 }
 
+INLINE bool needs_ellipse(const TileBox& box) { return box.row0 != box.row1 && box.column0 != box.column1; }
+
 // Calls visit(first tile, number of tiles) for each row of tiles that the Gaussian reaches.
 template <class Visit>
 INLINE void tile_runs(const Splat* splats, uint32_t row, const TileBox& box, int columns, Visit&& visit) {
-  if (box.row0 == box.row1 || box.column0 == box.column1) {
-    for (int r = box.row0; r <= box.row1; r++) visit(uint32_t(r * columns + box.column0), uint32_t(box.column1 - box.column0 + 1));
-  } else {
-    exact_runs(splats[row], box, columns, visit);
-  }
+  if (needs_ellipse(box)) return exact_runs(splats[row], box, columns, visit);
+  for (int r = box.row0; r <= box.row1; r++) visit(uint32_t(r * columns + box.column0), uint32_t(box.column1 - box.column0 + 1));
 }
 
 using Part = BinPart;
@@ -46,7 +45,10 @@ void count_part(Engine& engine, const uint32_t* order, Part& part) {
   TileBox* boxes = engine.boxes.data();
   TileRun* run = part.runs;
   for (int i = part.begin; i < part.end; i++) {
-    if (i + 24 < part.end) __builtin_prefetch(&boxes[order[i + 24]], 1);
+    if (i + 24 < part.end) {
+      __builtin_prefetch(&boxes[order[i + 24]], 1);
+      if (needs_ellipse(boxes[order[i + 8]])) __builtin_prefetch(&engine.splats.data()[order[i + 8]]);
+    }
     TileBox& box = boxes[order[i]];
     const uint32_t before = part.pairs;
     tile_runs(engine.splats.data(), order[i], box, engine.tile_columns, [&](uint32_t tile, uint32_t length) {
