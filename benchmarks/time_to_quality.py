@@ -27,8 +27,8 @@ else:
     import tomli as tomllib
 
 
-def words_of(options: list[str], chosen: argparse.Namespace, out: Path, seed: int) -> list[str]:
-    steps = chosen.iterations
+def words_of(entry: dict, chosen: argparse.Namespace, out: Path, seed: int) -> list[str]:
+    options, steps = entry["options"], entry.get("iterations", chosen.iterations)
     at = [str(step) for step in range(chosen.every, steps + 1, chosen.every)]
     rates = [] if "--position-lr-max-steps" in options else ["--position-lr-max-steps", str(steps)]
     return [
@@ -54,7 +54,7 @@ def trained(sets: dict[str, dict], chosen: argparse.Namespace, seed: int, folder
     for name, entry in sets.items():
         turn = ["--lock", str(folder / "lock"), "--seconds", str(chosen.seconds)]
         turn += ["--events", str(folder / f"{name}.jsonl"), "--until-psnr", str(highest)]
-        children[name] = [*turn, "--", *words_of(entry["options"], chosen, folder / name, seed)]
+        children[name] = [*turn, "--", *words_of(entry, chosen, folder / name, seed)]
     watched = run_in_turns(children, folder, {})
     curves = {name: evaluations(folder / f"{name}.jsonl") for name in sets}
     return {"seed": seed, "quiet": watched.quiet, "watched": watched.said, "curves": curves}

@@ -37,11 +37,11 @@ struct Scene {
     for (int i = 0; i < kCount; i++) place(i, noise);
     for (float& h : harmonics) h = noise(-0.3f, 0.3f);
     for (uint8_t& value : photo) value = uint8_t(noise(0, 255));
-    // First moments as large as the gradients and second ones larger: here Adam's step depends on the gradient, and
-    // smoothly, not by its sign.
-    for (size_t i = 0; i < moments.size(); i++) moments[i] = i % kGeometryMomentsWidth < kSecondGeometry ? noise(-1e-5f, 1e-5f) : 1e-8f;
-    for (float& m : first) m = noise(-0.1f, 0.1f);
-    for (float& v : second) v = 1e-5f;
+    // Adam's memory is as strong as the gradients: its step depends on them, and smoothly, not by their sign. First
+    // moments are kept as a share of the second ones' root, see ops.py.
+    for (size_t i = 0; i < moments.size(); i++) moments[i] = i % kGeometryMomentsWidth < kSecondGeometry ? noise(-0.1f, 0.1f) : 1e-4f;
+    for (float& direction : first) direction = noise(-0.1f, 0.1f);
+    for (float& root : second) root = 1e-5f;
     for (int age = 0; age < kPendingAges; age++) {
       const float kept = std::pow(0.9f, float(age));
       owed[age] = {5 * (1 - kept), 4e-3f * (1 - kept), kept, std::pow(0.999f, float(age))};
@@ -80,7 +80,7 @@ struct Scene {
 struct Result {
   Floats color = Floats(3 * kWidth * kHeight), transmittance = Floats(kWidth * kHeight), loss_gradient = color;
   Floats geometry_gradient = Floats(kCount * kGeometryWidth), harmonics_gradient = Floats(kCount * kHarmonicsWidth);
-  Floats loss, distance = Floats(kCount);
+  Floats loss, distance = Floats(kCount), explored;
   Scene after;
 };
 
@@ -89,6 +89,18 @@ AdamStep step_of() {
   step.number = kStep, step.rate_dc = 2e-3f, step.rate_rest = 1e-4f, step.second_correction = 1;
   for (float& rate : step.rates) rate = 1e-3f;
   return step;
+}
+
+void explore(const Kernels& kernels, ThreadPool& pool, Result& r) {
+  Exploration exploration;
+  for (uint32_t k = 0; k < 5; k++) exploration.keys[k] = 17 + 29 * k;
+  exploration.noise = 1e3f, exploration.opacity_weight = exploration.scale_weight = 0.01f;
+  exploration.opacity_distance = exploration.scale_distance = 0.1f;
+  r.explored = r.after.geometry;
+  Table table = r.after.table;
+  table.geometry = r.explored.data();
+  kernels.explore(pool, table, exploration);
+  for (size_t i = 0; i < r.explored.size(); i++) r.explored[i] -= r.after.geometry[i];
 }
 
 void run(const Kernels& kernels, Result& r) {
@@ -110,6 +122,7 @@ void run(const Kernels& kernels, Result& r) {
   for (float& d : r.distance) d = std::isfinite(d) ? d : 0;  // not seen
   table.pending.step = kStep;
   kernels.settle(engine.pool, table);
+  explore(kernels, engine.pool, r);
 }
 
 // Relative to the trusted values' size; `before`: of what was added to it. Column by column, or all values together.
@@ -139,6 +152,7 @@ std::string disagreement(const Kernels& candidate, const Kernels& trusted) {
   if (apart(a.after.moments, b.after.moments, nullptr, kGeometryMomentsWidth) || apart(a.after.first, b.after.first)) return "the moments after a step";
   if (apart(a.after.harmonics, b.after.harmonics, before.harmonics.data())) return "the harmonics after a step";
   if (apart(a.after.second, b.after.second)) return "the second moments after a step";
+  if (apart(a.explored, b.explored, nullptr, kGeometryWidth)) return "the noise and pull of exploration";
   if (apart(a.distance, b.distance)) return "the sampling distance";
   return "";
 }

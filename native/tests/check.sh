@@ -31,7 +31,7 @@ case $kind in
         # GCC takes minutes a file over checks of every pointer; Clang makes them.
         [ "$compiler" = clang ] || flags="$flags -fno-sanitize=null,alignment,object-size,pointer-overflow,vptr"
         ;;
-    thread) options+=("-DCMAKE_CXX_COMPILER=$cxx" -DSPLAT_OPTIMIZATION=-O2); flags="-g1 -fsanitize=thread" ;;
+    thread) options+=("-DCMAKE_CXX_COMPILER=$cxx" -DSPLAT_OPTIMIZATION=-O1); flags="-g1 -fsanitize=thread" ;;
     neon)
         need aarch64-linux-gnu-g++ "apt-get install g++-aarch64-linux-gnu"
         need qemu-aarch64 "apt-get install qemu-user"

@@ -39,6 +39,11 @@ constexpr Planted kPlanted[] = {
        other.rate_rest *= 1.05f;
        honest->update(e, &other);
      }; }},
+    {"noise by other random numbers", [](Kernels& k) { k.explore = [](ThreadPool& pool, Table& table, const Exploration& exploration) {
+       Exploration other = exploration;
+       other.keys[3]++;
+       honest->explore(pool, table, other);
+     }; }},
     {"a step that is never made up for", [](Kernels& k) { k.settle = [](ThreadPool&, Table&) {}; }},
 };
 

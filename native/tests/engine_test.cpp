@@ -1,12 +1,13 @@
 // The engine without Python, small enough for the sanitizers: every pass of every instruction set this machine has,
 // awkward sizes, several thread counts. Says what failed and exits 1, or prints how much it checked.
+#include <atomic>
 #include <cstdio>
 
 #include "testing.hpp"
 
 namespace splat::testing {
 
-static int checks = 0, failures = 0;
+static std::atomic<int> checks{0}, failures{0};  // some tests check from several threads
 
 void check(bool condition, const char* what) {
   checks++;
@@ -14,7 +15,7 @@ void check(bool condition, const char* what) {
 }
 
 static int report(const Kernels* const* list, int sets) {
-  std::printf("%d checks, %d failures, instruction sets:", checks, failures);
+  std::printf("%d checks, %d failures, instruction sets:", checks.load(), failures.load());
   for (int i = 0; i < sets; i++) std::printf(" %s", list[i]->name);
   std::printf("\n");
   return failures ? 1 : 0;

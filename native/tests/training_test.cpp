@@ -43,6 +43,13 @@ class Trainer {
     Table table = model_.table(number);
     kernels_.settle(engine_.pool, table);
   }
+  void explore() {
+    Exploration exploration;
+    for (uint32_t k = 0; k < 5; k++) exploration.keys[k] = k + 1;
+    exploration.noise = 100, exploration.opacity_weight = exploration.scale_weight = 0.01f, exploration.opacity_distance = exploration.scale_distance = 1e-3f;
+    Table table = model_.table(6);
+    kernels_.explore(engine_.pool, table, exploration);
+  }
   void densify() {  // in Morton order every fifth row goes, every third is doubled with fresh moments
     const int n = model_.count;
     std::vector<int64_t> order(static_cast<size_t>(n)), source;
@@ -84,6 +91,7 @@ Floats trained(const Kernels& kernels, int threads, const Case& c) {
   trainer.step(1, true), trainer.step(2, false), trainer.step(3, true);  // rows unseen in 3 owe a step in 4
   trainer.densify();
   trainer.step(4, true), trainer.unfused_step(5, true), trainer.step(6, true);
+  trainer.explore();
   trainer.settle(6);
   return trainer.result();
 }

@@ -12,6 +12,7 @@ from splatmeter.errors import UsageError
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.report.gather import report
 from splatmeter.lab.session import run as runs
 from splatmeter.lab.session.document import document
 from splatmeter.lab.session.plan import SessionPlan
@@ -48,6 +49,8 @@ def test_a_disturbed_block_is_run_again_and_both_attempts_stay(
     assert [tuple(row) for row in rows] == [(1, 0), (1, 0), (2, 1), (2, 1)]
     assert judged(lab, "baseline", "candidate").comparison.speed.main.blocks == 4
     assert any("1 such attempts" in note for note in document(lab).measurement_notes)
+    (told,) = [item for item in report(lab, tmp_path).findings if item.kind == "repeated block"]
+    assert "Block 1: others used 20.0 %" in told.sentence and not told.questions_the_verdict
 
 
 def test_a_block_that_stays_disturbed_counts_in_the_end(

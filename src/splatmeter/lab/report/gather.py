@@ -24,6 +24,7 @@ from splatmeter.lab.report.traces import curves, memory_traces, pass_times
 from splatmeter.lab.session import gather
 from splatmeter.lab.session.document import counted_results, document
 from splatmeter.lab.session.plan import load
+from splatmeter.lab.session.session import repetitions
 from splatmeter.lab.session.verdicts import Judged, judged, labels, latest_noise
 from splatmeter.units import bytes_text
 
@@ -62,7 +63,7 @@ def report(lab: Lab, folder: Path, pictures: Sequence[Picture] = ()) -> ReportDo
         memory=tuple(trace for runs in shown.values() for trace in memory_traces(lab.sessions, _pairs(runs))),
         passes=tuple(times for name, runs in shown.items() for times in pass_times(name, _pairs(runs))),
         pictures=tuple(pictures),
-        findings=findings + _failures(stored) + _hand_kept(lab),
+        findings=findings + _failures(stored) + _repeated(lab) + _hand_kept(lab),
         notes=(*told.measurement_notes, *_left_out(len(stored))),
         noise=noises[-1].sentence if noises else "",
     )
@@ -228,6 +229,17 @@ def _failures(stored: list[Stored]) -> tuple[Finding, ...]:
         )
         for item in stored
         if item.result.get("status") == "failed"
+    )
+
+
+def _repeated(lab: Lab) -> tuple[Finding, ...]:
+    """Attempts that the protocol's rule on foreign load sent back, with the reason."""
+    return tuple(
+        Finding(
+            "repeated block", f"Block {again['block'] + 1}: {again['disturbed']}.", Severity.NOTE, path.name
+        )
+        for path in sorted(lab.sessions.glob("*"))
+        for again in repetitions(path)
     )
 
 
