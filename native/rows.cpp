@@ -52,7 +52,7 @@ void morton_order(ThreadPool& pool, int count, const float* means, int stride, i
       uint64_t key = 0;
       for (int k = 0; k < 3; k++) {
         float v = (means[size_t(i) * stride + k] - low[k]) * scale[k];
-        key |= spread(v > 0 ? std::min(uint64_t(v), uint64_t((1 << kAxisBits) - 1)) : 0) << k;  // NaN sorts first
+        key |= spread(v > 0 ? uint64_t(std::min(v, float((1 << kAxisBits) - 1))) : 0) << k;  // NaN sorts first
       }
       keyed[i] = {key, i};
     }
