@@ -113,7 +113,7 @@ struct Engine {
   // binning
   int tile_columns = 0, tile_rows = 0;
   Buffer<uint32_t> histograms, tile_counts, tile_begin;
-  Buffer<BinPart> parts;           // one a thread: a range of the depth order
+  Buffer<BinPart> parts;           // ranges of the depth order
   Buffer<TileRun> runs;            // per part, in the order of its Gaussians
   Buffer<Pair> pairs;              // by tile, front to back
   uint32_t pair_count = 0;
