@@ -49,7 +49,8 @@ INLINE void emit(Engine& engine, const uint32_t* rows, const f8* column, const P
   TileBox* boxes = engine.boxes.data();
   f8 part[16] = {x, y, across, tilt, down, reach - kLog2Of255, reach, all(0), all(0), all(0), half_width, half_height,
                  column[0], column[1], column[2], column[kLastUpdate]};
-  f8 box[8] = {(f8)(column0 | column1 << 16), (f8)(row0 | row1 << 16), o.tz};
+  f8 pairs = to_float(column1 - column0 + 1) * to_float(row1 - row0 + 1);  // binning looks closer at large ones
+  f8 box[8] = {(f8)(column0 | column1 << 16), (f8)(row0 | row1 << 16), o.tz, (f8)truncate(pairs)};
   transpose(part), transpose(part + 8), transpose(box);
   for (; mask; mask &= mask - 1) {
     int l = __builtin_ctz(mask);
