@@ -70,7 +70,7 @@ class Table:
     """All that is kept per Gaussian; rows of the arrays belong together.
 
     Adam's moments m and v are kept normalized, as first = m / sqrt(v) and second = sqrt(v): what a row owes
-    for steps in which nobody saw it is then `first` times a number, and reading it needs neither v nor a root.
+    for steps in which nobody saw it is then `first` times a number: reading it needs neither v nor a root.
 
     A table without an optimizer (a model read from a file) has moments with zero rows and `pending` None.
     """
