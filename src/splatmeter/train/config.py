@@ -54,7 +54,7 @@ class TrainConfig:
     photo_cache: str = "auto"
     """Memory for decoded photos, such as 2G; auto keeps all of them within a quarter of free memory."""
     progressive: str = "none"
-    """Coarse to fine: none, standard, or divisor:last step, such as 4:200,2:1000; then the full size."""
+    """Coarse to fine: none, standard, or divisor:last step, such as 4:200,2:800; then the full size."""
 
     # ---- the method ---------------------------------------------------------------------------------------
     sh_degree: int = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-FAST_STEPS = 5000
+FAST_STEPS = 4000
 
 PRESETS: dict[str, dict[str, Any]] = {
     "fast": {
@@ -15,9 +15,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "densification": "3dgs",
         "densify_grad_threshold": 0.0003,
         "densify_from_iter": 300,
-        "densify_until_iter": 3000,
+        "densify_until_iter": 2000,
         "opacity_reset_interval": 1_000_000,
-        "position_lr_max_steps": FAST_STEPS,
+        "position_lr_max_steps": 5000,
         "feature_lr": 0.01,
         "opacity_lr": 0.1,
         "scaling_lr": 0.02,

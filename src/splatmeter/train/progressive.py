@@ -19,7 +19,7 @@ from splatmeter.scene.scene import View
 
 NONE = "none"
 STANDARD = "standard"
-STANDARD_STAGES = "4:200,2:1000"
+STANDARD_STAGES = "4:200,2:800"
 SMALLEST_SIDE = 8
 """Pixels; less than that is smaller than the window of SSIM is useful for."""
 
