@@ -75,13 +75,16 @@ struct alignas(64) Splat {
 };
 static_assert(sizeof(Splat) == 64);
 
-struct alignas(16) TileBox {  // tiles touched by the bounding box, and where the Gaussian's pairs begin
+// Tiles touched by the bounding box. Each of them has a slot for its gradient, numbered by row of the table, so that the
+// update reads one after the other; the last ones stay unused where the ellipse does not fill its box.
+struct alignas(16) TileBox {
   uint16_t column0, column1, row0, row1;
-  uint32_t first_pair, pairs;
+  uint32_t first_slot, pairs;
 };
+constexpr uint64_t kMostSlots = UINT32_MAX;
 
 struct TileRun { uint32_t tile, length; };     // neighbouring tiles in one row of tiles
-struct ChunkSummary { int count, tile_rows; uint32_t nearest, farthest; };  // count becomes the chunk's first place
+struct ChunkSummary { int count, tile_rows; uint32_t nearest, farthest; uint64_t slots; };  // count and slots become the chunk's first
 struct BinPart { int begin, end; TileRun* runs; uint32_t *counts, pairs; };  // counts per tile, then places to write to
 struct Pair { uint32_t row, slot; };           // one Gaussian in one tile, and where its gradient goes
 struct Item { uint8_t member, strip, y0, y1; };  // rows y0 to y1 of a strip of eight columns, for one of a batch of pairs
@@ -116,17 +119,17 @@ struct Engine {
   Buffer<BinPart> parts;           // ranges of the depth order
   Buffer<TileRun> runs;            // per part, in the order of its Gaussians
   Buffer<Pair> pairs;              // by tile, front to back
-  uint32_t pair_count = 0;
+  uint32_t pair_count = 0, slot_count = 0;
 
   // blending
   Buffer<uint32_t> tile_end;       // first list position that no live pixel needed
   Buffer<Item> items;              // what forward blended, from kStrips times the tile's first pair on: backward does the same
   Buffer<uint8_t> item_counts;     // of each pair
-  Buffer<float> pair_gradients;    // [pairs, kPairWidth]
+  Buffer<float> pair_gradients;    // [slots, kPairWidth]
   const float *color = nullptr, *transmittance = nullptr;
 
   // loss
-  Buffer<float> target, window_maps, window_rows;
+  Buffer<float> photo_rows, window_maps, window_rows;
   Buffer<double> partial_sums;
 
   double seconds[kPasses] = {};

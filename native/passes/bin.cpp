@@ -61,27 +61,6 @@ void count_part(Engine& engine, const uint32_t* order, Part& part) {
   }
 }
 
-// Gradient slots are numbered by row, so that the update pass reads them one after the other.
-void number_pairs(Engine& engine, int parts) {
-  const uint32_t* visible = engine.visible.data();
-  TileBox* boxes = engine.boxes.data();
-  uint32_t* sums = engine.histograms.data();
-  auto begin_of = [&](int k) { return int(int64_t(engine.visible_count) * k / parts); };
-  engine.pool.each(parts, [&](int k, int) {
-    uint32_t sum = 0;
-    for (int i = begin_of(k); i < begin_of(k + 1); i++) sum += boxes[visible[i]].pairs;
-    sums[k] = sum;
-  });
-  engine.pool.each(parts, [&](int k, int) {
-    uint32_t next = 0;
-    for (int earlier = 0; earlier < k; earlier++) next += sums[earlier];
-    for (int i = begin_of(k); i < begin_of(k + 1); i++) {
-      TileBox& box = boxes[visible[i]];
-      box.first_pair = next, next += box.pairs;
-    }
-  });
-}
-
 void scatter_part(Engine& engine, const uint32_t* order, const Part& part) {
   const TileBox* boxes = engine.boxes.data();
   const TileRun* run = part.runs;
@@ -89,7 +68,7 @@ void scatter_part(Engine& engine, const uint32_t* order, const Part& part) {
   for (int i = part.begin; i < part.end; i++) {
     if (i + 24 < part.end) __builtin_prefetch(&boxes[order[i + 24]]);
     const uint32_t row = order[i];
-    uint32_t slot = boxes[row].first_pair;
+    uint32_t slot = boxes[row].first_slot;
     for (const uint32_t end = slot + boxes[row].pairs; slot < end; run++)
       for (uint32_t k = 0; k < run->length; k++) pairs[part.counts[run->tile + k]++] = {row, slot++};
   }
@@ -121,7 +100,6 @@ void bin(Engine& engine) {
   }
   begins[tiles] = engine.pair_count = total;
   engine.pairs.at_least(total);
-  number_pairs(engine, parts);
   engine.pool.each(parts, [&](int k, int) { scatter_part(engine, order, part[k]); });
 }
 

@@ -124,7 +124,7 @@ void blend_tile(Engine& engine, const Inputs& in, int tile) {
 }  // namespace
 
 void blend_backward(Engine& engine, const float* color_gradient, const float* transmittance_gradient) {
-  engine.pair_gradients.at_least(size_t(engine.pair_count) * kPairWidth);
+  engine.pair_gradients.at_least(size_t(engine.slot_count) * kPairWidth);
   const Inputs in{color_gradient, transmittance_gradient};
   const bool absolute_too = engine.settings.absolute_gradients;
   engine.pool.each(engine.tile_columns * engine.tile_rows, [&](int tile, int) {

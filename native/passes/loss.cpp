@@ -40,7 +40,14 @@ INLINE f8 across(const float* row, int x) {
   return sum;
 }
 
-struct Image { int width, height; const float *render, *photo; float* maps; };  // planes of one channel; 3 maps
+// Planes of one channel; of the photo only the rows that a block needs, as floats, in the second-level cache.
+struct Image {
+  int width, height;
+  const float *render, *photo_rows;
+  int first_photo_row;
+  float* maps;  // 3 planes
+  const float* photo(int y) const { return photo_rows + ptrdiff_t(y - first_photo_row) * width; }
+};
 
 struct Reach { int first, last; };  // rows of the window that lie in the image
 INLINE Reach reach_of(const Image& image, int y) {
@@ -68,7 +75,7 @@ INLINE void each_tap(Reach reach, Body&& body) {  // body(row offset, tap)
 // Window sums of x, y, x^2 + y^2 and xy: SSIM needs the two variances only as their sum.
 INLINE void vertical_moments(const Image& image, int y, Rows& rows) {
   const Reach reach = reach_of(image, y);
-  const float *render = image.render + size_t(y) * image.width, *photo = image.photo + size_t(y) * image.width;
+  const float *render = image.render + size_t(y) * image.width, *photo = image.photo(y);
   each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
     f8 sum[4] = {};
     each_tap(reach, [&](int k, float tap) __attribute__((always_inline)) {
@@ -120,7 +127,7 @@ struct Weights { float ssim, l1; };
 INLINE void gradient_row(const Image& image, int y, const Rows& rows, Weights weights, float* gradient) {
   each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
     const size_t at = size_t(y) * image.width + x;
-    f8 u = load_first(image.render + at, n), v = load_first(image.photo + at, n);
+    f8 u = load_first(image.render + at, n), v = load_first(image.photo(y) + x, n);
     f8 by_mean = across(rows.row[0], x), by_squares = across(rows.row[1], x), by_uv = across(rows.row[2], x);
     f8 g = weights.ssim * (by_mean + 2 * u * by_squares + v * by_uv) + weights.l1 * sign_of(u - v);
     store_first(gradient + at, g, n);
@@ -130,8 +137,7 @@ INLINE void gradient_row(const Image& image, int y, const Rows& rows, Weights we
 INLINE double l1_row(const Image& image, int y) {
   f8 total = all(0.f);
   each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
-    const size_t at = size_t(y) * image.width + x;
-    total += absolute(load_first(image.render + at, n) - load_first(image.photo + at, n));
+    total += absolute(load_first(image.render + size_t(y) * image.width + x, n) - load_first(image.photo(y) + x, n));
   });
   return sum_of(total);
 }
@@ -145,12 +151,13 @@ void each_block(Engine& engine, int height, Body&& body) {  // body(channel, fir
   });
 }
 
-void convert_photo(Engine& engine, size_t values, const uint8_t* photo, float* target) {
-  constexpr size_t kPiece = 1 << 16;
-  engine.pool.each(int((values + kPiece - 1) / kPiece), [&](int task, int) {
-    const size_t end = (task + 1) * kPiece < values ? (task + 1) * kPiece : values;
-    for (size_t i = task * kPiece; i < end; i++) target[i] = float(photo[i]) * (1.f / 255.f);
-  });
+// The channel's rows that the windows of [begin, end) reach, into the worker's own memory.
+INLINE void convert_rows(const uint8_t* photo, int begin, int end, int margin, float* memory, Image& image) {
+  image.first_photo_row = begin - margin < 0 ? 0 : begin - margin;
+  const int last = end + margin < image.height ? end + margin : image.height;
+  const size_t from = size_t(image.first_photo_row) * image.width, count = size_t(last - image.first_photo_row) * image.width;
+  for (size_t i = 0; i < count; i++) memory[i] = float(photo[from + i]) * (1.f / 255.f);
+  image.photo_rows = memory;
 }
 
 }  // namespace
@@ -158,16 +165,20 @@ void convert_photo(Engine& engine, size_t values, const uint8_t* photo, float* t
 LossValue loss(Engine& engine, int width, int height, const float* render, const uint8_t* photo, float ssim_weight, float* gradient) {
   const size_t plane = size_t(width) * height;
   const int stride = (width + 7) / 8 * 8 + 2 * kMargin, tasks = 3 * ((height + kBlockRows - 1) / kBlockRows);
-  float* target = engine.target.at_least(3 * plane);
+  const size_t photo_floats = size_t(kBlockRows + 2 * kRadius) * width;
+  float* photo_memory = engine.photo_rows.at_least(engine.pool.size() * photo_floats);
   float* maps = gradient ? engine.window_maps.at_least(9 * plane) : nullptr;
   const size_t row_floats = size_t(engine.pool.size()) * 4 * stride;
   float* row_memory = engine.window_rows.at_least(row_floats);
   memset(row_memory, 0, row_floats * sizeof(float));
   double* partial = engine.partial_sums.at_least(2 * tasks);
-  convert_photo(engine, 3 * plane, photo, target);
-  auto image_of = [&](int c) { return Image{width, height, render + c * plane, target + c * plane, maps ? maps + 3 * c * plane : nullptr}; };
+  auto image_of = [&](int c, int begin, int end, int margin, int worker) {
+    Image image{width, height, render + c * plane, nullptr, 0, maps ? maps + 3 * c * plane : nullptr};
+    convert_rows(photo + c * plane, begin, end, margin, photo_memory + worker * photo_floats, image);
+    return image;
+  };
   each_block(engine, height, [&](int c, int begin, int end, int task, int worker) {
-    const Image image = image_of(c);
+    const Image image = image_of(c, begin, end, kRadius, worker);
     Rows rows(row_memory + size_t(worker) * 4 * stride, stride);
     partial[2 * task] = partial[2 * task + 1] = 0;
     for (int y = begin; y < end; y++) {
@@ -179,7 +190,7 @@ LossValue loss(Engine& engine, int width, int height, const float* render, const
   const float scale = 1.f / (3.f * plane);
   if (gradient)
     each_block(engine, height, [&](int c, int begin, int end, int, int worker) {
-      const Image image = image_of(c);
+      const Image image = image_of(c, begin, end, 0, worker);
       Rows rows(row_memory + size_t(worker) * 4 * stride, stride);
       for (int y = begin; y < end; y++) {
         vertical_maps(image, y, rows);

@@ -1,5 +1,6 @@
 // Pass 1: every Gaussian to the screen; a record, a tile box and a depth key for those that can be seen.
 #include <cmath>
+#include <stdexcept>
 
 #include "../geometry.hpp"
 #include "../harmonics.hpp"
@@ -10,7 +11,7 @@ namespace {
 constexpr int kChunk = 4096;  // rows a task; its records stay in the second-level cache until their colours come
 
 // The visible rows of a chunk, with their depths. The depths' range tells the sort how many bits it must look at.
-struct ChunkList { uint64_t* keys; int count = 0, tile_rows = 0; uint32_t nearest = UINT32_MAX, farthest = 0; };
+struct ChunkList { uint64_t* keys; int count = 0, tile_rows = 0; uint64_t slots = 0; uint32_t nearest = UINT32_MAX, farthest = 0; };
 
 // Pixel range to tiles. The ellipse test proper follows later: here a little too much is fine, too little is not.
 INLINE i8 first_tile(f8 low_edge, int tiles) {
@@ -58,10 +59,10 @@ INLINE void emit(Engine& engine, const uint32_t* rows, const f8* column, const P
     float* splat = &splats[row].x;
     store(splat, part[l]), store(splat + 8, part[8 + l]);
     memcpy(&boxes[row], &box[l], sizeof(TileBox));
-    memcpy(&depth, &boxes[row].first_pair, 4);  // the depth's place until binning numbers the pairs
+    memcpy(&depth, &boxes[row].first_slot, 4);  // the depth's place until slots are numbered
     list.keys[list.count++] = uint64_t(depth) << 32 | row;
     list.nearest = depth < list.nearest ? depth : list.nearest, list.farthest = depth > list.farthest ? depth : list.farthest;
-    list.tile_rows += boxes[row].row1 - boxes[row].row0 + 1;
+    list.tile_rows += boxes[row].row1 - boxes[row].row0 + 1, list.slots += boxes[row].pairs;
   }
 }
 
@@ -182,7 +183,7 @@ void project_chunk(Engine& engine, const Frustum& frustum, int chunk) {
   for (int l = 0; l < 8 && count; l++) candidates[count + l] = candidates[count - 1];
   for (int i = 0; i < count; i += 8) project_eight_rows(engine, candidates + i, count - i >= 8 ? kAllLanes : (1 << (count - i)) - 1, list);
   for (int i = 0; i < list.count; i += 8) colour_eight<Degree>(engine, list, i);
-  engine.chunks.data()[chunk] = {list.count, list.tile_rows, list.nearest, list.farthest};
+  engine.chunks.data()[chunk] = {list.count, list.tile_rows, list.nearest, list.farthest, list.slots};
 }
 
 }  // namespace
@@ -198,23 +199,31 @@ void project(Engine& engine) {
   constexpr void (*by_degree[])(Engine&, const Frustum&, int) = {project_chunk<0>, project_chunk<1>, project_chunk<2>, project_chunk<3>};
   engine.pool.each(chunks, [&](int chunk, int) { by_degree[engine.settings.sh_degree](engine, frustum, chunk); });
   int total = 0;
+  uint64_t slots = 0;
   uint32_t nearest = UINT32_MAX, farthest = 0;
   engine.tile_rows_touched = 0;
   for (int k = 0; k < chunks; k++) {
     const ChunkSummary here = summary[k];
     summary[k].count = total, total += here.count, engine.tile_rows_touched += size_t(here.tile_rows);
+    summary[k].slots = slots, slots += here.slots;
     nearest = here.nearest < nearest ? here.nearest : nearest, farthest = here.farthest > farthest ? here.farthest : farthest;
   }
   summary[chunks].count = engine.visible_count = total;
   engine.depth_range = total ? farthest - nearest : 0;
+  if (slots > kMostSlots) throw std::length_error("These Gaussians touch more than 2^32 tiles of one image: they are far too large, or the image is.");
+  engine.slot_count = uint32_t(slots);
   uint32_t* visible = engine.visible.data();
   const uint64_t *chunked = engine.depth_keys[0].data(), shift = uint64_t(nearest) << 32;
   uint64_t* keys = engine.depth_keys[1].data();
+  TileBox* boxes = engine.boxes.data();
   engine.pool.each(chunks, [&](int k, int) {
     const int begin = summary[k].count;
+    uint32_t slot = uint32_t(summary[k].slots);
     for (int i = begin; i < summary[k + 1].count; i++) {
       keys[i] = chunked[size_t(k) * kChunk + (i - begin)] - shift;
       visible[i] = uint32_t(keys[i]);
+      TileBox& box = boxes[visible[i]];
+      box.first_slot = slot, slot += box.pairs;
     }
   });
 }

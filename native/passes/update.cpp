@@ -35,7 +35,7 @@ INLINE void find_seen(const Engine& engine, int begin, int end, SeenRows& seen, 
   for (int i = begin; i < end; i++) {
     const uint32_t row = engine.visible.data()[i];
     const TileBox& box = engine.boxes.data()[row];
-    const float* pair = engine.pair_gradients.data() + size_t(box.first_pair) * kPairWidth;
+    const float* pair = engine.pair_gradients.data() + size_t(box.first_slot) * kPairWidth;
     f8 head = all(0.f), tail = all(0.f);
     if (__builtin_expect(box.pairs > 0, 1)) head = load(pair), tail = load(pair + 4);  // most have just one
     for (uint32_t k = 1; k < box.pairs; k++) head += load(pair + k * kPairWidth), tail += load(pair + k * kPairWidth + 4);
