@@ -3,11 +3,13 @@
     python benchmarks/engine_against_yardstick.py --yardstick FOLDER
 
 FOLDER holds yardstick.so (../shared/yardstick/build.sh), g140.npz and g1m.npz (make_workload.py 1.5 1.5).
-Each round runs both engines on the same cameras in random order; a ratio is exp(mean of ln(yardstick /
-ours)) with its 95 % interval over rounds. Ours includes the 3D filter, densification statistics, dense
-Adam semantics and the same bits for any number of threads; the yardstick (fused mode, GOMP_SPINCOUNT=0)
-has none of these, and is given the filtered scales and opacities, so that both blend the same Gaussians.
-Rounds during which other processes used 5 % of the machine or more are repeated.
+Each round runs both engines on the same cameras in random order. Where memory comes to lie is drawn anew
+in every process and moves both engines by several per cent, so the rounds are spread over fresh processes:
+a ratio is exp(mean of ln(yardstick / ours)) with its 95 % interval over *processes*. Ours includes the 3D
+filter, densification statistics, dense Adam semantics and the same bits for any number of threads; the
+yardstick (fused mode, GOMP_SPINCOUNT=0) has none of these, and is given the filtered scales and opacities,
+so that both blend the same Gaussians. Rounds during which other processes used 5 % of the machine or more
+are repeated.
 
 The workload "garden" is real training: garden_512 from its points at 512x512 with the training's learning
 rates, SH degree 3, no densification, the first 200 iterations, both engines on the same arrays and views,
@@ -18,11 +20,18 @@ from the beginning.
 from __future__ import annotations
 
 import argparse
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from measuring import Arm, ForeignCpu, Rounds, counted, interleave, keep, table, text, write_results
+from measuring import Arm, ForeignCpu, Rounds, counted, interleave, interval, keep, table, text, write_results
 from workloads import GARDEN, SIZES, YARDSTICK_PASSES, Ours, Workload, Yardstick, garden, stored
 
 from splatmeter.scene.sampler import ViewSampler
@@ -82,6 +91,43 @@ def summary(name: str, size: str, gaussians: int, threads: int, found: Rounds) -
     }
 
 
+def combined(parts: list[dict]) -> dict:
+    """One workload, from several processes."""
+    first = parts[0]
+
+    def over_processes(pick: Callable[[dict], list[float]]) -> list[float]:
+        return interval([math.log(pick(part)[0]) for part in parts])
+
+    def median(pick: Callable[[dict], dict[str, float]]) -> dict[str, float]:
+        return {arm: statistics.median(pick(part)[arm] for part in parts) for arm in pick(first)}
+
+    return first | {
+        "rounds": f"{len(parts)} processes of {first['rounds']}",
+        "ratio": over_processes(lambda part: part["ratio"]),
+        "milliseconds": median(lambda part: part["milliseconds"]),
+        "passes": {
+            key: {
+                "ratio": over_processes(lambda part, key=key: part["passes"][key]["ratio"]),
+                "milliseconds": median(lambda part, key=key: part["passes"][key]["milliseconds"]),
+            }
+            for key in PASSES
+        },
+        "raw_seconds": [part["raw_seconds"] for part in parts],
+    }
+
+
+def in_processes(count: int, words: list[str]) -> list[dict]:
+    """This script again, `count` times."""
+    parts: list[list[dict]] = []
+    for _ in range(count):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, __file__, *words, "--processes", "1", "--results", folder]
+            subprocess.run(command, check=True)
+            (found,) = Path(folder).glob("*.json")
+            parts.append(json.loads(found.read_text("utf-8"))["results"])
+    return [combined(list(same)) for same in zip(*parts, strict=True)]
+
+
 def page(results: list[dict]) -> list[str]:
     rows = [
         [
@@ -103,23 +149,9 @@ def page(results: list[dict]) -> list[str]:
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--yardstick", type=Path, required=True)
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--repeats", type=int, default=4, help="of the garden workload, ten blocks each")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--only", default="", help="such as 'g1m 648' or 'garden'")
-    parser.add_argument("--scene", type=Path, default=GARDEN)
-    parser.add_argument("--results", type=Path, help="folder for the results; default: benchmarks/results")
-    chosen = parser.parse_args()
+def measured(cases: list[tuple[str, str]], chosen: argparse.Namespace) -> list[dict]:
     library, results = chosen.yardstick / "yardstick.so", []
-    cases = [(name, size) for name in ("g140", "g1m") for size in SIZES] + [("garden", "512x512")]
     for name, size in cases:
-        if chosen.only not in f"{name} {size}":
-            continue
         if name == "garden":
             work = garden(chosen.scene)
             found = train_both(work, library, chosen.threads, chosen.repeats)
@@ -132,6 +164,29 @@ def main() -> None:
             ms = entry["milliseconds"]
             both = f"ours {ms['ours']:7.2f} ms  yardstick {ms['yardstick']:7.2f} ms"
             print(f"    {key:<15} {both}  {text(entry['ratio'])}")
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--yardstick", type=Path, required=True)
+    parser.add_argument("--processes", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=6, help="of each process")
+    parser.add_argument("--repeats", type=int, default=1, help="of the garden workload, ten blocks each")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--only", default="", help="such as 'g1m 648' or 'garden'")
+    parser.add_argument("--scene", type=Path, default=GARDEN)
+    parser.add_argument("--results", type=Path, help="folder for the results; default: benchmarks/results")
+    chosen = parser.parse_args()
+    cases = [(name, size) for name in ("g140", "g1m") for size in SIZES] + [("garden", "512x512")]
+    if chosen.processes > 1:
+        results = in_processes(chosen.processes, sys.argv[1:])
+        for entry in results:
+            print(f"{entry['workload']} {entry['size']}: {text(entry['ratio'], 3)}, {entry['rounds']}")
+    else:
+        results = measured([case for case in cases if chosen.only in " ".join(case)], chosen)
     if results:
         name = "engine" if len(results) == len(cases) else "engine-" + chosen.only.strip().replace(" ", "-")
         write_results(name, results, page(results), chosen.results)
