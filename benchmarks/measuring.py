@@ -146,11 +146,11 @@ def interval(logs: Sequence[float]) -> list[float]:
 
 def text(ratio: Sequence[float], digits: int = 2) -> str:
     value, low, high = ratio
-    return (
-        f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
-        if math.isfinite(value)
-        else "not measured"
-    )
+    if not math.isfinite(value):
+        return "not measured"
+    if not math.isfinite(high):
+        return f"{value:.{digits}f} (once: no interval)"
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def counted(found: Rounds) -> str:

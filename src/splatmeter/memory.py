@@ -16,9 +16,9 @@ HELD_BYTES_PER_GAUSSIAN = 3 * 4 * FLOATS_PER_GAUSSIAN
 STEP_BYTES_PER_GAUSSIAN = 4 * 4 * FLOATS_PER_GAUSSIAN
 """Plus gradients, for a trainer that materialises them."""
 
-NATIVE_BYTES_PER_GAUSSIAN = 1150
-"""What our CPU engine is planned to need in training. One run with 2.2 M Gaussians took about 1130 (peak less
-process and photos, old and new tables at a densification included); the slope has not been measured yet."""
+NATIVE_BYTES_PER_GAUSSIAN = 1000
+"""What our CPU engine needs in training, densification included. The slope is measured by
+benchmarks/memory_slope.py; where Gaussians cover more tiles than in the benchmark, it is a little more."""
 
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")

@@ -18,6 +18,7 @@ from tiny_scene import some_backend, write_tiny_scene
 from splatmeter.cli import main, train
 from splatmeter.errors import UsageError
 from splatmeter.events import Finished, Progress, Saved, Started, from_line
+from splatmeter.memory import HELD_BYTES_PER_GAUSSIAN
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +100,18 @@ def test_a_dry_run_prints_configuration_and_memory_and_writes_nothing(
     assert told["predicted_memory"]["planned_bytes"] > told["predicted_memory"]["start_bytes"] > 0
     assert len(told["train_images"]) == 6 and len(told["test_images"]) == 2
     assert not (tmp_path / "o").exists()
+
+
+def test_a_dry_run_counts_the_gaussians_of_the_checkpoint(
+    scene: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = tmp_path / "chkpnt3000.safetensors"
+    with start.open("wb") as file:
+        file.truncate(HELD_BYTES_PER_GAUSSIAN * 1_000_000)  # its size is all that counts here
+    words = ["-s", str(scene), "-m", str(tmp_path / "o"), "--dry-run", "--start-checkpoint", str(start)]
+    assert train.run(words) == 0
+    told = json.loads(capsys.readouterr().out)["predicted_memory"]
+    assert told["gaussians"] == 1_000_000 and told["start_bytes"] > 900_000_000
 
 
 def command(scene: Path, folder: Path, backend_name: str, *more: str) -> list[str]:

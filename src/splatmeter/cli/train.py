@@ -174,7 +174,7 @@ def without_ignored(words: Sequence[str]) -> list[str]:
 def dry_run(config: TrainConfig, chosen: TrainArguments) -> dict[str, Any]:
     """What would be trained, how, and whether it fits."""
     from splatmeter.scene.scene import load_scene
-    from splatmeter.train.prediction import predict
+    from splatmeter.train.assemble import predicted
 
     scene = load_scene(config.scene_options())
     return {
@@ -184,7 +184,7 @@ def dry_run(config: TrainConfig, chosen: TrainArguments) -> dict[str, Any]:
         "scene": scene.kind,
         "train_images": [view.name for view in scene.train],
         "test_images": [view.name for view in scene.test],
-        "predicted_memory": dataclasses.asdict(predict(config, scene, scene.points.count)),
+        "predicted_memory": dataclasses.asdict(predicted(config, scene)),
     }
 
 

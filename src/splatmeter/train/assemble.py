@@ -19,7 +19,7 @@ from splatmeter.train import checkpoint, import_pth, progressive
 from splatmeter.train.checkpoint import Resumed
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.growth import Growth
-from splatmeter.train.prediction import predict
+from splatmeter.train.prediction import Prediction, predict
 from splatmeter.train.progressive import Stages
 from splatmeter.train.session import starting_checkpoint
 from splatmeter.train.state import TrainingState, view_sampler
@@ -50,7 +50,7 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
     """Reads everything and writes nothing: whatever is wrong shows before an output folder is touched."""
     scene = load_scene(config.scene_options())
     start = starting_checkpoint(config)
-    expected = predict(config, scene, _expected_gaussians(scene, config, start))
+    expected = predicted(config, scene)
     expected.require()
     resumed = _begin(config, scene, backend) if start is None else _resume(start, config, scene, backend)
     state = resumed.state
@@ -81,6 +81,11 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
         started_from=start,
         warnings=(*scene.notes, *resumed.warnings, *_leaks(state, scene)),
     )
+
+
+def predicted(config: TrainConfig, scene: Scene) -> Prediction:
+    """Of the run as it would start: from points, or from a checkpoint."""
+    return predict(config, scene, _expected_gaussians(scene, config, starting_checkpoint(config)))
 
 
 def _expected_gaussians(scene: Scene, config: TrainConfig, start: Path | None) -> int:
