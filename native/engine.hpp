@@ -119,7 +119,8 @@ struct Engine {
   Buffer<BinPart> parts;           // ranges of the depth order
   Buffer<TileRun> runs;            // per part, in the order of its Gaussians
   Buffer<Pair> pairs;              // by tile, front to back
-  uint32_t pair_count = 0, slot_count = 0;
+  uint32_t pair_count = 0;
+  uint64_t slot_count = 0;
 
   // blending
   Buffer<uint32_t> tile_end;       // first list position that no live pixel needed

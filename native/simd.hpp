@@ -141,7 +141,7 @@ struct Packings {
         if (!(mask >> l & 1)) of[mask].order[of[mask].count++] = l;
   }
 };
-inline constexpr Packings kPackings;
+constexpr Packings kPackings;
 
 INLINE i4 pack(i4 v, const Packing& packing) {
 #if defined(__AVX__)

@@ -116,6 +116,7 @@ class PyEngine {
     nb::gil_scoped_release unlocked;
     const Kernels& k = kernels();
     { Stopwatch w{engine_.seconds[kProject]}; k.project(engine_); }
+    require(engine_.slot_count <= kMostSlots, "these Gaussians touch more than 2^32 tiles of one image: they are far too large");
     { Stopwatch w{engine_.seconds[kSort]}; k.sort_by_depth(engine_); }
     { Stopwatch w{engine_.seconds[kBin]}; k.bin(engine_); }
     { Stopwatch w{engine_.seconds[kBlendForward]}; k.blend_forward(engine_, color.data(), transmittance.data()); }

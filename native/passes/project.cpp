@@ -1,6 +1,5 @@
 // Pass 1: every Gaussian to the screen; a record, a tile box and a depth key for those that can be seen.
 #include <cmath>
-#include <stdexcept>
 
 #include "../geometry.hpp"
 #include "../harmonics.hpp"
@@ -210,8 +209,7 @@ void project(Engine& engine) {
   }
   summary[chunks].count = engine.visible_count = total;
   engine.depth_range = total ? farthest - nearest : 0;
-  if (slots > kMostSlots) throw std::length_error("These Gaussians touch more than 2^32 tiles of one image: they are far too large, or the image is.");
-  engine.slot_count = uint32_t(slots);
+  engine.slot_count = slots;  // whoever calls must stop if they are more than kMostSlots
   uint32_t* visible = engine.visible.data();
   const uint64_t *chunked = engine.depth_keys[0].data(), shift = uint64_t(nearest) << 32;
   uint64_t* keys = engine.depth_keys[1].data();
