@@ -1,6 +1,6 @@
 """Train the built-in garden for a moment and look at a photo it has not seen.
 
-    python examples/train_and_render.py [OUTPUT_FOLDER]
+python examples/train_and_render.py [OUTPUT_FOLDER]
 """
 
 import sys
