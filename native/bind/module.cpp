@@ -112,6 +112,7 @@ class PyEngine {
     require(c.width > 0 && c.height > 0 && c.width <= (1 << 20) && c.height <= (1 << 20), "image size out of range");
     require(color.shape(0) == 3 && int(color.shape(1)) == c.height && int(color.shape(2)) == c.width &&
             int(transmittance.shape(0)) == c.height && int(transmittance.shape(1)) == c.width, "output arrays do not fit the camera");
+    require(max_alpha > 0 && max_alpha < 1, "max_alpha must lie between 0 and 1: backward divides by what an opaque Gaussian lets through");
     engine_.settings = {degree, kernel_size, compensate, {background[0], background[1], background[2]}, max_alpha, absolute};
     nb::gil_scoped_release unlocked;
     const Kernels& k = kernels();
