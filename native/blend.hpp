@@ -1,4 +1,4 @@
-// What forward and backward blending share. A tile's Gaussians are taken in batches, front to back; for each
+// What forward and backward blending share. A tile's Gaussians are taken in batches of eight, front to back; for each
 // the exact range of rows in each strip of eight pixels becomes a work item (Gaussian, strip, y0, y1).
 #pragma once
 #include "engine.hpp"
@@ -6,8 +6,7 @@
 
 namespace splat::SPLAT_LEVEL {
 
-constexpr int kBatch = 32;
-
+constexpr int kBatch = 8;  // one vector; more would only crowd the tile's state out of the first-level cache
 
 // Down a column alpha is 2^(constant - down e^2), so the ratio of neighbouring rows changes by a constant factor:
 // value(y+1) = value(y) r(y),  r(y+1) = r(y) 2^(-2 down). One multiplication a row instead of an exponential.
@@ -49,7 +48,8 @@ INLINE bool narrow(const float (*state)[kTile][Planes][kStrip], LiveRows& live) 
 
 // Rows of the ellipse within each strip as words of an Item, lanes = Gaussians; the sign bit marks those without
 // rows. A little too many rows are fine: each pixel decides for itself whether alpha reaches 1/255.
-INLINE void item_words(const f8* g, const f8* g2, const LiveRows& live, i8 member, i8* word) {
+INLINE void item_words(const f8* g, const f8* g2, const LiveRows& live, i8* word) {
+  const i8 member = truncate(lane_numbers());
   f8 x = g[0], y = g[1], across = g[2], tilt = g[3], reach = g[6], half_width = g2[2], half_height = g2[3];
   f8 inverse = 1.f / g[4], dx_extreme = tilt * half_width * half_width / half_height;  // at the lowest point
   for (int s = 0; s < kStrips; s++) {
@@ -65,7 +65,7 @@ INLINE void item_words(const f8* g, const f8* g2, const LiveRows& live, i8 membe
   }
 }
 
-// Appends the items of eight Gaussians, of which the first n count, and says how many each has.
+// Appends the items of a batch, of which the first n Gaussians count, and says how many each has.
 INLINE Item* append_items(i8* word, int n, Item* items, uint8_t* counts) {
   transpose_quads(word);
   for (int half = 0; half < 2; half++)
@@ -82,24 +82,17 @@ INLINE Item* append_items(i8* word, int n, Item* items, uint8_t* counts) {
 }
 static_assert(sizeof(Item) == 4 && kStrips == 4, "items are made as words, four to a Gaussian");
 
-// Gathers n Gaussians of a tile whose first pixel's centre is (origin_x, origin_y); calls eight(first, g, g2) for each
-// eight of them, with their records as columns.
-template <class Eight>
-INLINE void gather_batch(const Splat* splats, const Pair* pairs, int n, float origin_x, float origin_y, Batch& batch, Eight&& eight) {
-  for (int i = 0; i < n; i += 8) {
-    f8 g[8], g2[8];
-    for (int l = 0; l < 8; l++) {
-      const float* splat = &splats[pairs[i + l < n ? i + l : n - 1].row].x;
-      g[l] = load(splat), g2[l] = load(splat + 8);
-    }
-    transpose(g), transpose(g2);
-    g[0] -= origin_x, g[1] -= origin_y;
-    store(batch.x + i, g[0]), store(batch.y + i, g[1]), store(batch.across + i, g[2]), store(batch.tilt + i, g[3]);
-    store(batch.down + i, g[4]), store(batch.log2_opacity + i, g[5]), store(batch.red + i, g[7]);
-    store(batch.green + i, g2[0]), store(batch.blue + i, g2[1]);
-    store(batch.curvature + i, exp2_of(maximum(-2 * g[4], all(-126.f))));
-    eight(i, g, g2);
+// Gathers n Gaussians of a tile whose first pixel's centre is (origin_x, origin_y), and leaves their records as columns.
+INLINE void gather_batch(const Splat* splats, const Pair* pairs, int n, float origin_x, float origin_y, Batch& batch, f8* g, f8* g2) {
+  for (int l = 0; l < kBatch; l++) {
+    const float* splat = &splats[pairs[l < n ? l : n - 1].place].x;
+    g[l] = load(splat), g2[l] = load(splat + 8);
   }
+  transpose(g), transpose(g2);
+  g[0] -= origin_x, g[1] -= origin_y;
+  store(batch.x, g[0]), store(batch.y, g[1]), store(batch.across, g[2]), store(batch.tilt, g[3]);
+  store(batch.down, g[4]), store(batch.log2_opacity, g[5]), store(batch.red, g[7]), store(batch.green, g2[0]), store(batch.blue, g2[1]);
+  store(batch.curvature, exp2_of(maximum(-2 * g[4], all(-126.f))));
 }
 
 // One strip's eight columns at the item's first row.
@@ -152,14 +145,25 @@ INLINE void each_row(const Batch& batch, Item item, int j, const Columns& c, Row
   }
 }
 
+// value > limit for a positive limit, compared as integers: the units that compare floats have to multiply.
+INLINE i8 exceeds(f8 value, float limit) {
+  int32_t bits;
+  memcpy(&bits, &limit, sizeof bits);
+  return (i8)value > bits;
+}
+constexpr float kBelowMinAlpha = 0x1.0101p-8f;  // the float before 1/255
+static_assert(kBelowMinAlpha < kMinAlpha && kMinAlpha - kBelowMinAlpha < 5e-10f);
+
 // What counts of a value: at least one grey level, at most the cap.
 template <ItemKind Kind>
 INLINE f8 alpha_of(f8 value, f8 cap) {
-  return keep_where(value >= kMinAlpha, Kind == kSmooth ? value : minimum(value, cap));
+  return keep_where(exceeds(value, kBelowMinAlpha), Kind == kSmooth ? value : minimum(value, cap));
 }
 
-INLINE void prefetch_batch(const Splat* splats, const Pair* pairs, int n) {
-  for (int i = 0; i < n; i++) __builtin_prefetch(&splats[pairs[i].row]);
+// Calls fetch(pair) for the pairs of a later batch, of those before `end`.
+template <class Fetch>
+INLINE void look_ahead(const Pair* pairs, uint32_t first, uint32_t end, Fetch&& fetch) {
+  for (uint32_t k = first; k < first + kBatch && k < end; k++) fetch(pairs[k]);
 }
 
 }  // namespace splat::SPLAT_LEVEL

@@ -75,24 +75,30 @@ struct alignas(64) Splat {
 };
 static_assert(sizeof(Splat) == 64);
 
-// Tiles touched by the bounding box. Each of them has a slot for its gradient, numbered by row of the table, so that the
-// update reads one after the other; the last ones stay unused where the ellipse does not fill its box.
+// Rows of the table are projected in chunks. The visible ones of a chunk follow each other from its beginning on: their
+// places. Splats, boxes and keys are found by place, so that no cache line is fetched for what nobody sees.
+constexpr int kChunk = 4096;
+struct Chunk { int count, tile_rows; uint32_t nearest, farthest; uint64_t slots, first_slot; };
+
+// Tiles touched by the bounding box. Each of them has a slot for its gradient, counted from the chunk's first one, so that
+// the update reads one after the other; the last ones stay unused where the ellipse does not fill its box.
 struct alignas(16) TileBox {
   uint16_t column0, column1, row0, row1;
-  uint32_t first_slot, pairs;
+  uint32_t slot, pairs;
 };
 constexpr uint64_t kMostSlots = UINT32_MAX;
 
 struct TileRun { uint32_t tile, length; };     // neighbouring tiles in one row of tiles
-struct ChunkSummary { int count, tile_rows; uint32_t nearest, farthest; uint64_t slots; };  // count and slots become the chunk's first
 struct BinPart { int begin, end; TileRun* runs; uint32_t *counts, pairs; };  // counts per tile, then places to write to
-struct Pair { uint32_t row, slot; };           // one Gaussian in one tile, and where its gradient goes
+struct Pair { uint32_t place, slot; };         // one Gaussian in one tile, and where its gradient goes
 struct Item { uint8_t member, strip, y0, y1; };  // rows y0 to y1 of a strip of eight columns, for one of a batch of pairs
 
 constexpr int kPairWidth = 12;  // floats of gradient per pair: 3 colour, 6 moments of q in (dx, e), absolute, 2 unused
 
 enum Pass { kProject, kSort, kBin, kBlendForward, kLoss, kBlendBackward, kUpdate, kPasses };
 inline constexpr const char* kPassNames[kPasses] = {"project", "sort", "bin", "blend forward", "loss", "blend backward", "update"};
+
+struct LossValue { double l1, ssim; };
 
 struct Engine {
   explicit Engine(int threads) : pool(threads) {}
@@ -103,14 +109,14 @@ struct Engine {
   uint64_t forward_number = 0;
 
   // projection
-  Buffer<Splat> splats;            // [count], at the Gaussian's own row
-  Buffer<TileBox> boxes;           // [count]
-  Buffer<uint32_t> visible;        // rows, ascending
-  Buffer<uint64_t> depth_keys[2];  // depth bits, then row: the bits of a positive float order like the float
-  Buffer<uint32_t> depth_order;    // rows, front to back
-  Buffer<ChunkSummary> chunks;
-  int visible_count = 0;
-  uint32_t depth_range = 0;        // of the keys, which begin at the nearest depth
+  Buffer<Chunk> chunks;
+  Buffer<Splat> splats;            // by place
+  Buffer<TileBox> boxes;           // by place
+  Buffer<uint32_t> rows;           // of the table, by place; ascending
+  Buffer<uint64_t> depth_keys[2];  // depth bits, then place: the bits of a positive float order like the float
+  Buffer<uint32_t> depth_order;    // places, front to back
+  int chunk_count = 0, visible_count = 0;
+  uint32_t nearest = 0, farthest = 0;  // depths, as bits
   size_t tile_rows_touched = 0;    // by all bounding boxes together: at most so many runs
 
   // binning
@@ -131,13 +137,11 @@ struct Engine {
 
   // loss
   Buffer<float> photo_rows, window_maps, window_rows;
-  Buffer<double> partial_sums;
+  Buffer<LossValue> loss_sums;      // by channel and block of rows
 
   double seconds[kPasses] = {};
   size_t workspace_bytes() const;
 };
-
-struct LossValue { double l1, ssim; };
 
 // The passes of one instruction set.
 struct Kernels {

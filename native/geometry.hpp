@@ -108,17 +108,24 @@ INLINE void load_geometry(const float* geometry, const uint32_t* rows, f8* colum
   transpose(column), transpose(column + 8);
 }
 
-template <int Chunks>
-INLINE void load_moment_chunks(const float* moments, const uint32_t* rows, f8* column) {
+INLINE void load_moments(const float* moments, const uint32_t* rows, f8* column) {
+  constexpr int chunks = kGeometryMomentsWidth / 8;
   for (int l = 0; l < 8; l++) {
     const float* row = moments + size_t(rows[l]) * kGeometryMomentsWidth;
-    for (int k = 0; k < Chunks; k++) column[8 * k + l] = load(row + 8 * k);
+    for (int k = 0; k < chunks; k++) column[8 * k + l] = load(row + 8 * k);
   }
-  for (int k = 0; k < Chunks; k++) transpose(column + 8 * k);
+  for (int k = 0; k < chunks; k++) transpose(column + 8 * k);
 }
-INLINE void load_moments(const float* moments, const uint32_t* rows, f8* column) { load_moment_chunks<3>(moments, rows, column); }
-// The first moments are all that catching up needs; of the second ones that come along nothing is used.
-INLINE void load_first_moments(const float* moments, const uint32_t* rows, f8* column) { load_moment_chunks<2>(moments, rows, column); }
+// The first moments of rows that are behind are all that catching up needs; the others' stay where they are.
+INLINE void load_owed_moments(const Table& table, const uint32_t* rows, f8 last_update, f8* column) {
+  static const float nothing[16] = {};
+  const int behind = sign_bits(last_update < float(table.pending.step));
+  for (int l = 0; l < 8; l++) {
+    const float* row = behind >> l & 1 ? table.geometry_moments + size_t(rows[l]) * kGeometryMomentsWidth : nothing;
+    column[l] = load(row), column[8 + l] = load(row + 8);
+  }
+  transpose(column), transpose(column + 8);
+}
 static_assert(kOptimized <= 16);
 
 INLINE int age_of(const Pending& pending, float last_update) {

@@ -126,10 +126,10 @@ void count_tile(const Engine& engine, int at, std::atomic<uint8_t>* seen, StepWo
   open_tile(engine, x0, y0, tile);
   uint32_t i = begins[at];
   for (; i < end && tile.open; i++) {
-    const uint32_t row = engine.pairs.data()[i].row;
+    const uint32_t place = engine.pairs.data()[i].place;
     const uint64_t before = work.pixels;
-    count_pair(engine, engine.splats.data()[row], x0, y0, tile, work);
-    if (work.pixels > before) seen[row].store(1, std::memory_order_relaxed);
+    count_pair(engine, engine.splats.data()[place], x0, y0, tile, work);
+    if (work.pixels > before) seen[place].store(1, std::memory_order_relaxed);
   }
   work.walked += i - begins[at];
 }
@@ -137,8 +137,9 @@ void count_tile(const Engine& engine, int at, std::atomic<uint8_t>* seen, StepWo
 void count_rows(const Engine& engine, const std::atomic<uint8_t>* seen, StepWork& work) {
   const Table& table = engine.table;
   auto behind = [&](size_t row) { return table.pending.by_age && table.geometry[row * kGeometryWidth + kLastUpdate] < float(table.pending.step); };
-  for (int row = 0; row < table.count; row++) work.behind += behind(size_t(row)), work.seen += seen[row].load(std::memory_order_relaxed);
-  for (int i = 0; i < engine.visible_count; i++) work.visible_behind += behind(engine.visible.data()[i]);
+  for (int i = 0; i < table.count; i++) work.seen += seen[i].load(std::memory_order_relaxed);
+  for (int k = 0; k < engine.chunk_count; k++)
+    for (int i = 0; i < engine.chunks.data()[k].count; i++) work.visible_behind += behind(engine.rows.data()[k * kChunk + i]);
   work.visible = uint64_t(engine.visible_count), work.pairs = engine.pair_count;
 }
 

@@ -13,7 +13,7 @@ double measured_flops(ThreadPool&);
 double measured_bandwidth(ThreadPool&);
 
 struct StepWork {
-  uint64_t behind = 0, visible = 0, visible_behind = 0;  // rows: behind with Adam, drawn at all, both
+  uint64_t visible = 0, visible_behind = 0;              // rows: drawn at all, and of these behind with Adam
   uint64_t pairs = 0, walked = 0;                        // (Gaussian, tile): listed, and looked at before the tile was full
   uint64_t seen = 0, items = 0, vectors = 0, pixels = 0; // rows some pixel took; strips, vectors of 8 pixels and pixels blended
 };

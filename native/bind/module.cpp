@@ -239,7 +239,7 @@ class PyEngine {
       work = splat::step_work(engine_);
     }
     nb::dict result;
-    result["gaussians"] = engine_.table.count, result["behind"] = work.behind, result["visible"] = work.visible;
+    result["gaussians"] = engine_.table.count, result["visible"] = work.visible;
     result["visible_behind"] = work.visible_behind, result["seen"] = work.seen, result["pairs"] = work.pairs;
     result["walked"] = work.walked, result["items"] = work.items, result["vectors"] = work.vectors, result["pixels"] = work.pixels;
     return result;
@@ -251,9 +251,9 @@ class PyEngine {
   // pass makes it anew.
   void release_workspace() {
     Engine& e = engine_;
-    e.splats.release(), e.boxes.release(), e.visible.release(), e.depth_keys[0].release(), e.depth_keys[1].release();
+    e.splats.release(), e.boxes.release(), e.rows.release(), e.depth_keys[0].release(), e.depth_keys[1].release();
     e.depth_order.release(), e.runs.release(), e.pairs.release(), e.pair_gradients.release();
-    e.visible_count = e.tile_columns = e.tile_rows = 0, e.pair_count = 0, e.forward_number++;  // tapes are stale now
+    e.chunk_count = e.visible_count = e.tile_columns = e.tile_rows = 0, e.pair_count = 0, e.forward_number++;  // tapes are stale now
   }
 
   int visible_count() const { return engine_.visible_count; }

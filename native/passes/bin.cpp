@@ -34,8 +34,8 @@ INLINE bool needs_ellipse(const TileBox& box) { return box.row0 != box.row1 && b
 
 // Calls visit(first tile, number of tiles) for each row of tiles that the Gaussian reaches.
 template <class Visit>
-INLINE void tile_runs(const Splat* splats, uint32_t row, const TileBox& box, int columns, Visit&& visit) {
-  if (needs_ellipse(box)) return exact_runs(splats[row], box, columns, visit);
+INLINE void tile_runs(const Splat& splat, const TileBox& box, int columns, Visit&& visit) {
+  if (needs_ellipse(box)) return exact_runs(splat, box, columns, visit);
   for (int r = box.row0; r <= box.row1; r++) visit(uint32_t(r * columns + box.column0), uint32_t(box.column1 - box.column0 + 1));
 }
 
@@ -52,7 +52,7 @@ void count_part(Engine& engine, const uint32_t* order, Part& part) {
     }
     TileBox& box = boxes[order[i]];
     const uint32_t before = part.pairs;
-    tile_runs(engine.splats.data(), order[i], box, engine.tile_columns, [&](uint32_t tile, uint32_t length) {
+    tile_runs(engine.splats.data()[order[i]], box, engine.tile_columns, [&](uint32_t tile, uint32_t length) {
       *run++ = {tile, length};
       for (uint32_t k = 0; k < length; k++) part.counts[tile + k]++;
       part.pairs += length;
@@ -67,10 +67,10 @@ void scatter_part(Engine& engine, const uint32_t* order, const Part& part) {
   Pair* pairs = engine.pairs.data();
   for (int i = part.begin; i < part.end; i++) {
     if (i + 24 < part.end) __builtin_prefetch(&boxes[order[i + 24]]);
-    const uint32_t row = order[i];
-    uint32_t slot = boxes[row].first_slot;
-    for (const uint32_t end = slot + boxes[row].pairs; slot < end; run++)
-      for (uint32_t k = 0; k < run->length; k++) pairs[part.counts[run->tile + k]++] = {row, slot++};
+    const uint32_t place = order[i];
+    uint32_t slot = uint32_t(engine.chunks.data()[place / kChunk].first_slot) + boxes[place].slot;
+    for (const uint32_t end = slot + boxes[place].pairs; slot < end; run++)
+      for (uint32_t k = 0; k < run->length; k++) pairs[part.counts[run->tile + k]++] = {place, slot++};
   }
 }
 

@@ -52,14 +52,14 @@ INLINE void gather_item(const Engine& engine, State& state, const Batch& batch, 
     float(*pixel)[kStrip] = rows[y];
     f8 T = load(pixel[kT]), weight = alpha_of<Kind>(value, cap) * T;
     f8 left = T - weight;
-    i8 live = left > kMinTransmittance;
+    i8 live = exceeds(left, kMinTransmittance);
     weight = keep_where(live, weight);
     store(pixel[kT], choose(live, left, all(-1.f)));
     f8 gr = load(pixel[kRed]), gg = load(pixel[kGreen]), gb = load(pixel[kBlue]);
     f8 by_weight = red * gr + green * gg + blue * gb, behind = load(pixel[kBehind]) - weight * by_weight;
     store(pixel[kBehind], behind);
     sum.red += weight * gr, sum.green += weight * gg, sum.blue += weight * gb;
-    f8 q = weight * by_weight - behind * (weight / left);
+    f8 q = weight * (by_weight - behind / left);
     if (Kind != kSmooth) q = keep_where(value <= cap, q);  // the cap has no slope
     if (Kind == kSteep) q0 += q, q1 += q * e, q2 += q * e * e;
     else q0 += q, q1 += q0, q2 += q1;
@@ -98,10 +98,11 @@ void blend_tile(Engine& engine, const Inputs& in, int tile) {
   open_tile(engine, in, x0, y0, state);
   for (int n, count; i < end; i += n, items += count) {
     n = int(end - i < kBatch ? end - i : kBatch);
-    const int following = int(end - i - n < kBatch ? end - i - n : kBatch);
-    prefetch_batch(splats, pairs + i + n, following);
-    for (int k = 0; k < following; k++) __builtin_prefetch(gradients + size_t(pairs[i + n + k].slot) * kPairWidth, 1);
-    gather_batch(splats, pairs + i, n, x0 + 0.5f, y0 + 0.5f, batch, [](int, const f8*, const f8*) {});
+    look_ahead(pairs, i + kBatch, end, [&](Pair pair) {
+      __builtin_prefetch(&splats[pair.place]), __builtin_prefetch(gradients + size_t(pair.slot) * kPairWidth, 1);
+    });
+    f8 g[8], g2[8];
+    gather_batch(splats, pairs + i, n, x0 + 0.5f, y0 + 0.5f, batch, g, g2);
     const uint8_t* counts = engine.item_counts.data() + i;
     count = 0;
     for (int k = 0; k < n; k++) count += counts[k];

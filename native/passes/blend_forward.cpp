@@ -27,7 +27,7 @@ INLINE void blend_items(State& state, const Batch& batch, const Item* items, int
         float(*pixel)[kStrip] = rows[y];
         f8 T = load(pixel[kT]), weight = alpha_of<kind.value>(value, cap) * T;
         f8 left = T - weight;
-        i8 live = left > kMinTransmittance;
+        i8 live = exceeds(left, kMinTransmittance);
         weight = keep_where(live, weight);
         store(pixel[kT], choose(live, left, (f8)((i8)T | (i8)all(-0.f))));  // a dead pixel keeps its last T
         store(pixel[kRed], load(pixel[kRed]) + weight * red);
@@ -65,15 +65,12 @@ void blend_tile(Engine& engine, int tile, float* color, float* transmittance) {
   open_tile(state, engine.camera.width - x0, engine.camera.height - y0);
   for (int n; i < end && narrow<kPlanes>(state.at, live); i += n) {
     n = int(end - i < kBatch ? end - i : kBatch);
-    prefetch_batch(splats, pairs + i + n, int(end - i - n < kBatch ? end - i - n : kBatch));
-    Item* end_of_items = items;
-    i8 member = truncate(lane_numbers());
-    gather_batch(splats, pairs + i, n, x0 + 0.5f, y0 + 0.5f, batch, [&](int first, const f8* g, const f8* g2) __attribute__((always_inline)) {
-      i8 word[kStrips];
-      item_words(g, g2, live, member, word);
-      end_of_items = append_items(word, n - first, end_of_items, engine.item_counts.data() + i + first);
-      member += 8;
-    });
+    look_ahead(pairs, i + 2 * kBatch, end, [&](Pair pair) { __builtin_prefetch(&splats[pair.place]); });
+    f8 g[8], g2[8];
+    i8 word[kStrips];
+    gather_batch(splats, pairs + i, n, x0 + 0.5f, y0 + 0.5f, batch, g, g2);
+    item_words(g, g2, live, word);
+    Item* end_of_items = append_items(word, n, items, engine.item_counts.data() + i);
     const int count = int(end_of_items - items);
     start_items(items, count, engine.settings.max_alpha, batch);
     blend_items(state, batch, items, count, engine.settings.max_alpha);

@@ -1,12 +1,13 @@
 // Pass 5: L1 and SSIM with their gradient. Both the value and the gradient are separable 11-tap windows with zero
-// padding: of the images' moments first, then of SSIM's derivatives with respect to these moments.
+// padding: of the images' moments first, then of SSIM's derivatives with respect to these moments. Only some rows of the
+// photo and of the derivatives exist at a time: windows that slide down a stripe of the image, in the second-level cache.
 #include "../engine.hpp"
 #include "../simd.hpp"
 
 namespace splat::SPLAT_LEVEL {
 namespace {
 
-constexpr int kRadius = 5, kBlockRows = 16, kMargin = 8;
+constexpr int kRadius = 5, kBlockRows = 16, kMargin = 8, kMaps = 3;
 constexpr float kC1 = 0.01f * 0.01f, kC2 = 0.03f * 0.03f;
 constexpr double kSigma = 1.5;
 
@@ -40,13 +41,25 @@ INLINE f8 across(const float* row, int x) {
   return sum;
 }
 
-// Planes of one channel; of the photo only the rows that a block needs, as floats, in the second-level cache.
+// Rows [first, end) of something that is made row by row.
+struct Sliding {
+  float* memory;
+  int stride, first = 0, end = 0;
+  float* at(int y) const { return memory + ptrdiff_t(y - first) * stride; }
+  void forget_above(int y) {
+    const int kept = end - y > 0 ? end - y : 0;
+    memmove(memory, at(y), size_t(kept) * size_t(stride) * sizeof(float));
+    first = y, end = y + kept;
+  }
+};
+INLINE int rows_alive(int margin) { return kBlockRows + 2 * margin; }
+
+// One channel. A row of maps is kMaps rows of the image's width.
 struct Image {
   int width, height;
-  const float *render, *photo_rows;
-  int first_photo_row;
-  float* maps;  // 3 planes
-  const float* photo(int y) const { return photo_rows + ptrdiff_t(y - first_photo_row) * width; }
+  const float* render;
+  const uint8_t* photo_bytes;
+  Sliding photo, maps;
 };
 
 struct Reach { int first, last; };  // rows of the window that lie in the image
@@ -75,7 +88,7 @@ INLINE void each_tap(Reach reach, Body&& body) {  // body(row offset, tap)
 // Window sums of x, y, x^2 + y^2 and xy: SSIM needs the two variances only as their sum.
 INLINE void vertical_moments(const Image& image, int y, Rows& rows) {
   const Reach reach = reach_of(image, y);
-  const float *render = image.render + size_t(y) * image.width, *photo = image.photo(y);
+  const float *render = image.render + size_t(y) * image.width, *photo = image.photo.at(y);
   each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
     f8 sum[4] = {};
     each_tap(reach, [&](int k, float tap) __attribute__((always_inline)) {
@@ -88,7 +101,6 @@ INLINE void vertical_moments(const Image& image, int y, Rows& rows) {
 }
 
 INLINE double similarity_row(const Image& image, int y, const Rows& rows, bool with_maps) {
-  const size_t plane = size_t(image.width) * image.height;
   f8 total = all(0.f);
   each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
     f8 u = across(rows.row[0], x), v = across(rows.row[1], x), squares = across(rows.row[2], x), uv = across(rows.row[3], x);
@@ -100,23 +112,22 @@ INLINE double similarity_row(const Image& image, int y, const Rows& rows, bool w
     f8 by_squares = -s * (c * inverse);  // dS/dE[x^2]
     f8 by_uv = 2 * a * inverse;          // dS/dE[xy]
     f8 by_mean = 2 * v * b * inverse - 2 * u * s * (d * inverse) - 2 * u * by_squares - v * by_uv;
-    float* map = image.maps + size_t(y) * image.width + x;
-    store_first(map, by_mean, n), store_first(map + plane, by_squares, n), store_first(map + 2 * plane, by_uv, n);
+    float* map = image.maps.at(y) + x;
+    store_first(map, by_mean, n), store_first(map + image.width, by_squares, n), store_first(map + 2 * image.width, by_uv, n);
   });
   return sum_of(total);
 }
 
 INLINE void vertical_maps(const Image& image, int y, Rows& rows) {
-  const size_t plane = size_t(image.width) * image.height;
   const Reach reach = reach_of(image, y);
-  const float* maps = image.maps + size_t(y) * image.width;
+  const float* maps = image.maps.at(y);
   each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
-    f8 sum[3] = {};
+    f8 sum[kMaps] = {};
     each_tap(reach, [&](int k, float tap) __attribute__((always_inline)) {
-      const float* at = maps + ptrdiff_t(k) * image.width + x;
-      for (int q = 0; q < 3; q++) sum[q] += tap * load_first(at + q * plane, n);
+      const float* at = maps + ptrdiff_t(k) * image.maps.stride + x;
+      for (int q = 0; q < kMaps; q++) sum[q] += tap * load_first(at + q * image.width, n);
     });
-    for (int q = 0; q < 3; q++) store(rows.row[q] + x, sum[q]);
+    for (int q = 0; q < kMaps; q++) store(rows.row[q] + x, sum[q]);
   });
 }
 
@@ -127,7 +138,7 @@ struct Weights { float ssim, l1; };
 INLINE void gradient_row(const Image& image, int y, const Rows& rows, Weights weights, float* gradient) {
   each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
     const size_t at = size_t(y) * image.width + x;
-    f8 u = load_first(image.render + at, n), v = load_first(image.photo(y) + x, n);
+    f8 u = load_first(image.render + at, n), v = load_first(image.photo.at(y) + x, n);
     f8 by_mean = across(rows.row[0], x), by_squares = across(rows.row[1], x), by_uv = across(rows.row[2], x);
     f8 g = weights.ssim * (by_mean + 2 * u * by_squares + v * by_uv) + weights.l1 * sign_of(u - v);
     store_first(gradient + at, g, n);
@@ -137,68 +148,69 @@ INLINE void gradient_row(const Image& image, int y, const Rows& rows, Weights we
 INLINE double l1_row(const Image& image, int y) {
   f8 total = all(0.f);
   each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
-    total += absolute(load_first(image.render + size_t(y) * image.width + x, n) - load_first(image.photo(y) + x, n));
+    total += absolute(load_first(image.render + size_t(y) * image.width + x, n) - load_first(image.photo.at(y) + x, n));
   });
   return sum_of(total);
 }
 
-template <class Body>
-void each_block(Engine& engine, int height, Body&& body) {  // body(channel, first row, end row, task, worker)
-  const int blocks = (height + kBlockRows - 1) / kBlockRows;
-  engine.pool.each(3 * blocks, [&](int task, int worker) {
-    const int begin = task % blocks * kBlockRows;
-    body(task / blocks, begin, begin + kBlockRows < height ? begin + kBlockRows : height, task, worker);
-  });
+INLINE void extend_photo(Image& image, int end) {
+  for (; image.photo.end < end; image.photo.end++) {
+    const uint8_t* bytes = image.photo_bytes + size_t(image.photo.end) * image.width;
+    float* row = image.photo.at(image.photo.end);
+    for (int x = 0; x < image.width; x++) row[x] = float(bytes[x]) * (1.f / 255.f);
+  }
 }
 
-// The channel's rows that the windows of [begin, end) reach, into the worker's own memory.
-INLINE void convert_rows(const uint8_t* photo, int begin, int end, int margin, float* memory, Image& image) {
-  image.first_photo_row = begin - margin < 0 ? 0 : begin - margin;
-  const int last = end + margin < image.height ? end + margin : image.height;
-  const size_t from = size_t(image.first_photo_row) * image.width, count = size_t(last - image.first_photo_row) * image.width;
-  for (size_t i = 0; i < count; i++) memory[i] = float(photo[from + i]) * (1.f / 255.f);
-  image.photo_rows = memory;
+// Moments and derivatives of the rows down to `end`; sums are taken of rows in [begin, own_end) only.
+INLINE void extend_maps(Image& image, int begin, int own_end, int end, bool with_maps, Rows& rows, LossValue* sums) {
+  for (; image.maps.end < end; image.maps.end++) {
+    const int y = image.maps.end;
+    vertical_moments(image, y, rows);
+    const double ssim = similarity_row(image, y, rows, with_maps);
+    if (y < begin || y >= own_end) continue;
+    sums[y / kBlockRows].ssim += ssim, sums[y / kBlockRows].l1 += l1_row(image, y);
+  }
+}
+
+// Rows [begin, end) of a channel, where begin is the first row of a block; gradient is null if only the sums are wanted.
+void do_stripe(Image image, int begin, int end, Rows rows, Weights weights, float* gradient, LossValue* sums) {
+  const int margin = gradient ? kRadius : 0;
+  auto inside = [&](int y) { return y < 0 ? 0 : y < image.height ? y : image.height; };
+  image.maps.first = image.maps.end = inside(begin - margin);
+  image.photo.first = image.photo.end = inside(begin - margin - kRadius);
+  for (int block = begin; block < end; block += kBlockRows) {
+    const int block_end = block + kBlockRows < end ? block + kBlockRows : end;
+    image.photo.forget_above(inside(block - margin - kRadius)), extend_photo(image, inside(block_end + margin + kRadius));
+    image.maps.forget_above(inside(block - margin)), extend_maps(image, begin, end, inside(block_end + margin), gradient, rows, sums);
+    for (int y = block; gradient && y < block_end; y++) vertical_maps(image, y, rows), gradient_row(image, y, rows, weights, gradient);
+  }
 }
 
 }  // namespace
 
 LossValue loss(Engine& engine, int width, int height, const float* render, const uint8_t* photo, float ssim_weight, float* gradient) {
   const size_t plane = size_t(width) * height;
-  const int stride = (width + 7) / 8 * 8 + 2 * kMargin, tasks = 3 * ((height + kBlockRows - 1) / kBlockRows);
-  const size_t photo_floats = size_t(kBlockRows + 2 * kRadius) * width;
-  float* photo_memory = engine.photo_rows.at_least(engine.pool.size() * photo_floats);
-  float* maps = gradient ? engine.window_maps.at_least(9 * plane) : nullptr;
-  const size_t row_floats = size_t(engine.pool.size()) * 4 * stride;
-  float* row_memory = engine.window_rows.at_least(row_floats);
-  memset(row_memory, 0, row_floats * sizeof(float));
-  double* partial = engine.partial_sums.at_least(2 * tasks);
-  auto image_of = [&](int c, int begin, int end, int margin, int worker) {
-    Image image{width, height, render + c * plane, nullptr, 0, maps ? maps + 3 * c * plane : nullptr};
-    convert_rows(photo + c * plane, begin, end, margin, photo_memory + worker * photo_floats, image);
-    return image;
-  };
-  each_block(engine, height, [&](int c, int begin, int end, int task, int worker) {
-    const Image image = image_of(c, begin, end, kRadius, worker);
-    Rows rows(row_memory + size_t(worker) * 4 * stride, stride);
-    partial[2 * task] = partial[2 * task + 1] = 0;
-    for (int y = begin; y < end; y++) {
-      vertical_moments(image, y, rows);
-      partial[2 * task] += similarity_row(image, y, rows, gradient != nullptr);
-      partial[2 * task + 1] += l1_row(image, y);
-    }
-  });
+  const int stride = (width + 7) / 8 * 8 + 2 * kMargin, threads = engine.pool.size();
+  const size_t photo_floats = size_t(rows_alive(2 * kRadius)) * width, map_floats = size_t(rows_alive(kRadius)) * kMaps * width;
+  float *photo_memory = engine.photo_rows.at_least(threads * photo_floats), *map_memory = engine.window_maps.at_least(threads * map_floats);
+  float* row_memory = engine.window_rows.at_least(size_t(threads) * 4 * stride);
+  memset(row_memory, 0, size_t(threads) * 4 * stride * sizeof(float));
+  const int blocks = (height + kBlockRows - 1) / kBlockRows;
+  LossValue* sums = engine.loss_sums.at_least(3 * blocks);
+  memset(sums, 0, size_t(3 * blocks) * sizeof(LossValue));
   const float scale = 1.f / (3.f * plane);
-  if (gradient)
-    each_block(engine, height, [&](int c, int begin, int end, int, int worker) {
-      const Image image = image_of(c, begin, end, 0, worker);
-      Rows rows(row_memory + size_t(worker) * 4 * stride, stride);
-      for (int y = begin; y < end; y++) {
-        vertical_maps(image, y, rows);
-        gradient_row(image, y, rows, {-ssim_weight * scale, (1 - ssim_weight) * scale}, gradient + c * plane);
-      }
-    });
+  // A stripe's first and last rows are done twice, so few and long ones; sums are kept by block and do not depend on it.
+  const int stripes = blocks < 2 * threads ? blocks : threads > 1 ? 2 * threads : 1;
+  engine.pool.each(3 * stripes, [&](int task, int worker) {
+    const int c = task / stripes, stripe = task % stripes;
+    auto first_row = [&](int k) { return int(int64_t(blocks) * k / stripes) * kBlockRows; };
+    const int end = first_row(stripe + 1) < height ? first_row(stripe + 1) : height;
+    const Image image{width, height, render + c * plane, photo + c * plane, {photo_memory + worker * photo_floats, width}, {map_memory + worker * map_floats, kMaps * width}};
+    do_stripe(image, first_row(stripe), end, Rows(row_memory + size_t(worker) * 4 * stride, stride),
+              {-ssim_weight * scale, (1 - ssim_weight) * scale}, gradient ? gradient + c * plane : nullptr, sums + c * blocks);
+  });
   LossValue value{0, 0};
-  for (int task = 0; task < tasks; task++) value.ssim += partial[2 * task], value.l1 += partial[2 * task + 1];
+  for (int k = 0; k < 3 * blocks; k++) value.ssim += sums[k].ssim, value.l1 += sums[k].l1;
   value.ssim /= 3.0 * plane, value.l1 /= 3.0 * plane;
   return value;
 }

@@ -7,10 +7,15 @@
 namespace splat::SPLAT_LEVEL {
 namespace {
 
-constexpr int kChunk = 4096;  // rows a task; its records stay in the second-level cache until their colours come
-
-// The visible rows of a chunk, with their depths. The depths' range tells the sort how many bits it must look at.
-struct ChunkList { uint64_t* keys; int count = 0, tile_rows = 0; uint64_t slots = 0; uint32_t nearest = UINT32_MAX, farthest = 0; };
+// What is visible of a chunk. A chunk's records stay in the second-level cache until their colours come; the depths'
+// range tells the sort how many bits it must look at.
+struct Places {
+  uint32_t first, *rows;
+  uint64_t* keys;
+  Splat* splats;
+  TileBox* boxes;
+  Chunk sums = {0, 0, UINT32_MAX, 0, 0, 0};
+};
 
 // Pixel range to tiles. The ellipse test proper follows later: here a little too much is fine, too little is not.
 INLINE i8 first_tile(f8 low_edge, int tiles) {
@@ -30,7 +35,7 @@ INLINE i8 finite(const f8* column) {
   return (sum - sum) == 0.f;
 }
 
-INLINE void emit(Engine& engine, const uint32_t* rows, const f8* column, const Projection& o, int lanes, ChunkList& list) {
+INLINE void emit(Engine& engine, const uint32_t* rows, const f8* column, const Projection& o, int lanes, Places& places) {
   const Camera& camera = engine.camera;
   f8 opacity = effective_opacity(engine.settings, o);
   f8 reach = log2_of(maximum(opacity * 255.f, all(1e-30f)));
@@ -45,40 +50,39 @@ INLINE void emit(Engine& engine, const uint32_t* rows, const f8* column, const P
   i8 column0 = first_tile(x - half_width, engine.tile_columns), column1 = last_tile(x + half_width, engine.tile_columns);
   i8 row0 = first_tile(y - half_height, engine.tile_rows), row1 = last_tile(y + half_height, engine.tile_rows);
   f8 inverse_a = 1.f / o.a, across = 0.5f * kLog2E * inverse_a, tilt = o.b * inverse_a, down = 0.5f * kLog2E * o.a / o.det_after;
-  Splat* splats = engine.splats.data();
-  TileBox* boxes = engine.boxes.data();
   f8 part[16] = {x, y, across, tilt, down, reach - kLog2Of255, reach, all(0), all(0), all(0), half_width, half_height,
                  column[0], column[1], column[2], column[kLastUpdate]};
   f8 pairs = to_float(column1 - column0 + 1) * to_float(row1 - row0 + 1);  // binning looks closer at large ones
   f8 box[8] = {(f8)(column0 | column1 << 16), (f8)(row0 | row1 << 16), o.tz, (f8)truncate(pairs)};
   transpose(part), transpose(part + 8), transpose(box);
+  Chunk& sums = places.sums;
   for (; mask; mask &= mask - 1) {
-    int l = __builtin_ctz(mask);
-    uint32_t row = rows[l], depth;
-    float* splat = &splats[row].x;
+    const int l = __builtin_ctz(mask), k = sums.count++;
+    float* splat = &places.splats[k].x;
+    TileBox& tiles = places.boxes[k];
     store(splat, part[l]), store(splat + 8, part[8 + l]);
-    memcpy(&boxes[row], &box[l], sizeof(TileBox));
-    memcpy(&depth, &boxes[row].first_slot, 4);  // the depth's place until slots are numbered
-    list.keys[list.count++] = uint64_t(depth) << 32 | row;
-    list.nearest = depth < list.nearest ? depth : list.nearest, list.farthest = depth > list.farthest ? depth : list.farthest;
-    list.tile_rows += boxes[row].row1 - boxes[row].row0 + 1, list.slots += boxes[row].pairs;
+    memcpy(&tiles, &box[l], sizeof(TileBox));
+    const uint32_t depth = tiles.slot;  // its place on the way
+    tiles.slot = uint32_t(sums.slots);
+    places.rows[k] = rows[l], places.keys[k] = uint64_t(depth) << 32 | (places.first + uint32_t(k));
+    sums.nearest = depth < sums.nearest ? depth : sums.nearest, sums.farthest = depth > sums.farthest ? depth : sums.farthest;
+    sums.tile_rows += tiles.row1 - tiles.row0 + 1, sums.slots += tiles.pairs;
   }
 }
 
 template <int Degree>
-INLINE void colour_eight(Engine& engine, const ChunkList& list, int begin) {
-  const int count = list.count - begin < 8 ? list.count - begin : 8;
+INLINE void colour_eight(const Engine& engine, const Places& places, int begin) {
+  const int count = places.sums.count - begin < 8 ? places.sums.count - begin : 8;
   const Camera& camera = engine.camera;
   const Table& table = engine.table;
   constexpr int coefficients = coefficients_of(Degree), chunks = chunks_of(Degree);
   f8 h[kHarmonicsWidth], basis[16], tail[8];
-  uint32_t rows[8];
   for (int l = 0; l < 8; l++) {
     f8 part[6];
-    rows[l] = uint32_t(list.keys[begin + (l < count ? l : count - 1)]);
-    const Splat& splat = engine.splats.data()[rows[l]];
+    const int k = begin + (l < count ? l : count - 1);
+    const Splat& splat = places.splats[k];
     tail[l] = load(&splat.green);
-    current_harmonics(table, rows[l], table.pending.by_age ? age_of(table.pending, splat.unused[2]) : 0, chunks, part);
+    current_harmonics(table, places.rows[k], table.pending.by_age ? age_of(table.pending, splat.unused[2]) : 0, chunks, part);
     for (int j = 0; j < chunks; j++) h[8 * j + l] = part[j];
   }
   for (int k = 0; k < chunks; k++) transpose(h + 8 * k);
@@ -97,7 +101,7 @@ INLINE void colour_eight(Engine& engine, const ChunkList& list, int begin) {
   f8 packed[8] = {color[0], color[1], color[2], (f8)clamped};
   transpose(packed);
   for (int l = 0; l < count; l++) {
-    Splat& splat = engine.splats.data()[rows[l]];
+    Splat& splat = places.splats[begin + l];
     memcpy(&splat.red, &packed[l], 3 * sizeof(float));
     memcpy(&splat.clamped_channels, (const float*)&packed[l] + 3, sizeof(uint32_t));
   }
@@ -150,25 +154,25 @@ INLINE int candidates_of(const Frustum& f, const f8* column) {
   return ~sign_bits(outside) & kAllLanes;
 }
 
-INLINE void project_eight_rows(Engine& engine, const uint32_t* rows, int lanes, ChunkList& list) {
+INLINE void project_eight_rows(Engine& engine, const uint32_t* rows, int lanes, Places& places) {
   const Table& table = engine.table;
   f8 column[kGeometryWidth], first[16];
   OwedColumns owed;
   Projection o;
   load_geometry(table.geometry, rows, column);
   if (owed_by(table.pending, column, owed)) {
-    load_first_moments(table.geometry_moments, rows, first);
+    load_owed_moments(table, rows, column[kLastUpdate], first);
     catch_up_geometry(table.pending, owed, first, column);
   }
   project_eight(engine.camera, engine.settings, column, o);
-  emit(engine, rows, column, o, lanes, list);
+  emit(engine, rows, column, o, lanes, places);
 }
 
 template <int Degree>
 void project_chunk(Engine& engine, const Frustum& frustum, int chunk) {
   const Table& table = engine.table;
   const int begin = chunk * kChunk, end = begin + kChunk < table.count ? begin + kChunk : table.count;
-  ChunkList list{engine.depth_keys[0].data() + begin};
+  Places places{uint32_t(begin), engine.rows.data() + begin, engine.depth_keys[0].data() + begin, engine.splats.data() + begin, engine.boxes.data() + begin};
   uint32_t candidates[kChunk + 8];
   int count = 0;
   for (int i = begin; i < end; i += 8) {
@@ -180,50 +184,32 @@ void project_chunk(Engine& engine, const Frustum& frustum, int chunk) {
     for (; lanes; lanes &= lanes - 1) candidates[count++] = uint32_t(i + __builtin_ctz(lanes));
   }
   for (int l = 0; l < 8 && count; l++) candidates[count + l] = candidates[count - 1];
-  for (int i = 0; i < count; i += 8) project_eight_rows(engine, candidates + i, count - i >= 8 ? kAllLanes : (1 << (count - i)) - 1, list);
-  for (int i = 0; i < list.count; i += 8) colour_eight<Degree>(engine, list, i);
-  engine.chunks.data()[chunk] = {list.count, list.tile_rows, list.nearest, list.farthest, list.slots};
+  for (int i = 0; i < count; i += 8) project_eight_rows(engine, candidates + i, count - i >= 8 ? kAllLanes : (1 << (count - i)) - 1, places);
+  for (int i = 0; i < places.sums.count; i += 8) colour_eight<Degree>(engine, places, i);
+  engine.chunks.data()[chunk] = places.sums;
 }
 
 }  // namespace
 
 void project(Engine& engine) {
-  const int count = engine.table.count, chunks = (count + kChunk - 1) / kChunk;
+  const int count = engine.table.count, chunks = engine.chunk_count = (count + kChunk - 1) / kChunk;
   engine.tile_columns = (engine.camera.width + kTile - 1) / kTile;
   engine.tile_rows = (engine.camera.height + kTile - 1) / kTile;
-  engine.splats.at_least(count), engine.boxes.at_least(count), engine.visible.at_least(count);
+  engine.splats.at_least(count), engine.boxes.at_least(count), engine.rows.at_least(count);
   for (auto& keys : engine.depth_keys) keys.at_least(count);
-  ChunkSummary* summary = engine.chunks.at_least(chunks + 1);
+  Chunk* chunk = engine.chunks.at_least(chunks);
   const Frustum frustum = frustum_of(engine.camera, engine.settings, engine.table.pending);
   constexpr void (*by_degree[])(Engine&, const Frustum&, int) = {project_chunk<0>, project_chunk<1>, project_chunk<2>, project_chunk<3>};
-  engine.pool.each(chunks, [&](int chunk, int) { by_degree[engine.settings.sh_degree](engine, frustum, chunk); });
-  int total = 0;
-  uint64_t slots = 0;
-  uint32_t nearest = UINT32_MAX, farthest = 0;
-  engine.tile_rows_touched = 0;
+  engine.pool.each(chunks, [&](int k, int) { by_degree[engine.settings.sh_degree](engine, frustum, k); });
+  engine.visible_count = 0, engine.tile_rows_touched = 0, engine.slot_count = 0;
+  engine.nearest = UINT32_MAX, engine.farthest = 0;
   for (int k = 0; k < chunks; k++) {
-    const ChunkSummary here = summary[k];
-    summary[k].count = total, total += here.count, engine.tile_rows_touched += size_t(here.tile_rows);
-    summary[k].slots = slots, slots += here.slots;
-    nearest = here.nearest < nearest ? here.nearest : nearest, farthest = here.farthest > farthest ? here.farthest : farthest;
+    engine.visible_count += chunk[k].count, engine.tile_rows_touched += size_t(chunk[k].tile_rows);
+    chunk[k].first_slot = engine.slot_count;
+    engine.slot_count += chunk[k].slots;  // whoever calls must stop if they are more than kMostSlots
+    engine.nearest = chunk[k].nearest < engine.nearest ? chunk[k].nearest : engine.nearest;
+    engine.farthest = chunk[k].farthest > engine.farthest ? chunk[k].farthest : engine.farthest;
   }
-  summary[chunks].count = engine.visible_count = total;
-  engine.depth_range = total ? farthest - nearest : 0;
-  engine.slot_count = slots;  // whoever calls must stop if they are more than kMostSlots
-  uint32_t* visible = engine.visible.data();
-  const uint64_t *chunked = engine.depth_keys[0].data(), shift = uint64_t(nearest) << 32;
-  uint64_t* keys = engine.depth_keys[1].data();
-  TileBox* boxes = engine.boxes.data();
-  engine.pool.each(chunks, [&](int k, int) {
-    const int begin = summary[k].count;
-    uint32_t slot = uint32_t(summary[k].slots);
-    for (int i = begin; i < summary[k + 1].count; i++) {
-      keys[i] = chunked[size_t(k) * kChunk + (i - begin)] - shift;
-      visible[i] = uint32_t(keys[i]);
-      TileBox& box = boxes[visible[i]];
-      box.first_slot = slot, slot += box.pairs;
-    }
-  });
 }
 
 }  // namespace splat::SPLAT_LEVEL

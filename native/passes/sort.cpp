@@ -11,14 +11,14 @@ constexpr size_t kMostValues = size_t{1} << kMostBits;
 
 struct Digit { int shift, bits; };
 
-template <class Place>
-void sort_digit(ThreadPool& pool, uint32_t* histograms, int count, Digit digit, const uint64_t* from, Place&& place) {
+// Keys in two or more parts: count(part, visit) and the same again to place them, each part's in their order.
+template <class EachKey, class Put>
+void sort_digit(ThreadPool& pool, uint32_t* histograms, Digit digit, EachKey&& each_key, Put&& put) {
   const int parts = pool.size(), shift = digit.shift, values = 1 << digit.bits;
-  auto begin_of = [&](int part) { return int(int64_t(count) * part / parts); };
   pool.each(parts, [&](int part, int) {
     uint32_t* histogram = histograms + part * kMostValues;
     memset(histogram, 0, values * sizeof(uint32_t));
-    for (int i = begin_of(part); i < begin_of(part + 1); i++) histogram[from[i] >> shift & (values - 1)]++;
+    each_key(part, [&](uint64_t key) { histogram[key >> shift & (values - 1)]++; });
   });
   uint32_t total = 0;
   for (int value = 0; value < values; value++)
@@ -29,23 +29,36 @@ void sort_digit(ThreadPool& pool, uint32_t* histograms, int count, Digit digit, 
     }
   pool.each(parts, [&](int part, int) {
     uint32_t* next = histograms + part * kMostValues;
-    for (int i = begin_of(part); i < begin_of(part + 1); i++) place(next[from[i] >> shift & (values - 1)]++, from[i]);
+    each_key(part, [&](uint64_t key) { put(next[key >> shift & (values - 1)]++, key); });
   });
 }
 
 }  // namespace
 
 void sort_by_depth(Engine& engine) {
-  uint32_t* histograms = engine.histograms.at_least(engine.pool.size() * kMostValues);
-  const int range_bits = engine.depth_range ? 32 - __builtin_clz(engine.depth_range) : 1, bits = (range_bits + 2) / 3;
+  const int parts = engine.pool.size(), count = engine.visible_count;
+  uint32_t* histograms = engine.histograms.at_least(parts * kMostValues);
+  const uint32_t range = count ? engine.farthest - engine.nearest : 0;
+  const int range_bits = range ? 32 - __builtin_clz(range) : 1, bits = (range_bits + 2) / 3;
   uint64_t *a = engine.depth_keys[0].data(), *b = engine.depth_keys[1].data();
-  uint32_t* order = engine.depth_order.at_least(engine.visible_count);
-  auto digit = [&](int k, const uint64_t* from, auto&& place) {
-    sort_digit(engine.pool, histograms, engine.visible_count, {32 + k * bits, bits}, from, place);
+  uint32_t* order = engine.depth_order.at_least(count);
+  auto begin_of = [&](int part) { return int(int64_t(count) * part / parts); };
+  auto by_chunk = [&](int part, auto&& visit) {  // a chunk belongs to the part in which its first key lies
+    for (int k = 0, before = 0; k < engine.chunk_count; before += engine.chunks.data()[k++].count) {
+      if (before < begin_of(part) || before >= begin_of(part + 1)) continue;
+      const uint64_t *keys = a + size_t(k) * kChunk, *end = keys + engine.chunks.data()[k].count, nearest = uint64_t(engine.nearest) << 32;
+      for (; keys < end; keys++) visit(*keys - nearest);
+    }
   };
-  digit(0, b, [&](uint32_t at, uint64_t key) { a[at] = key; });
-  digit(1, a, [&](uint32_t at, uint64_t key) { b[at] = key; });
-  digit(2, b, [&](uint32_t at, uint64_t key) { order[at] = uint32_t(key); });
+  auto in_a_row = [&](const uint64_t* keys) {
+    return [&, keys](int part, auto&& visit) {
+      for (int i = begin_of(part); i < begin_of(part + 1); i++) visit(keys[i]);
+    };
+  };
+  auto digit = [&](int k) { return Digit{32 + k * bits, bits}; };
+  sort_digit(engine.pool, histograms, digit(0), by_chunk, [&](uint32_t at, uint64_t key) { b[at] = key; });
+  sort_digit(engine.pool, histograms, digit(1), in_a_row(b), [&](uint32_t at, uint64_t key) { a[at] = key; });
+  sort_digit(engine.pool, histograms, digit(2), in_a_row(a), [&](uint32_t at, uint64_t key) { order[at] = uint32_t(key); });
 }
 
 }  // namespace splat::SPLAT_LEVEL

@@ -8,11 +8,11 @@ namespace {
 
 constexpr int kRowsPerTask = 512;
 
-// Visible rows that some pixel really saw. What lies hidden behind others has no gradient at all: for it this step
+// Visible rows of one task that some pixel really saw. What lies hidden behind others has no gradient at all: for it this step
 // is one more of those that lazy Adam makes up for later, and its 700 bytes stay untouched.
 struct SeenRows {
   int count = 0;
-  uint32_t rows[kRowsPerTask + 8];
+  uint32_t rows[kRowsPerTask + 8], places[kRowsPerTask + 8];
   f8 head[kRowsPerTask + 8], tail[kRowsPerTask + 8];  // floats 0..7 and 4..11 of the pair sums
 };
 
@@ -31,11 +31,11 @@ INLINE Eight rows_at(const SeenRows& seen, int begin) {
 // Adds each Gaussian's pairs in their fixed order (tiles row by row): the same bits for any number of threads.
 // Calls hidden(row) for rows without gradient.
 template <class Hidden>
-INLINE void find_seen(const Engine& engine, int begin, int end, SeenRows& seen, Hidden&& hidden) {
-  for (int i = begin; i < end; i++) {
-    const uint32_t row = engine.visible.data()[i];
-    const TileBox& box = engine.boxes.data()[row];
-    const float* pair = engine.pair_gradients.data() + size_t(box.first_slot) * kPairWidth;
+INLINE void find_seen(const Engine& engine, const Chunk& chunk, uint32_t begin, uint32_t end, SeenRows& seen, Hidden&& hidden) {
+  for (uint32_t place = begin; place < end; place++) {
+    const uint32_t row = engine.rows.data()[place];
+    const TileBox& box = engine.boxes.data()[place];
+    const float* pair = engine.pair_gradients.data() + (chunk.first_slot + box.slot) * kPairWidth;
     f8 head = all(0.f), tail = all(0.f);
     if (__builtin_expect(box.pairs > 0, 1)) head = load(pair), tail = load(pair + 4);  // most have just one
     for (uint32_t k = 1; k < box.pairs; k++) head += load(pair + k * kPairWidth), tail += load(pair + k * kPairWidth + 4);
@@ -43,7 +43,7 @@ INLINE void find_seen(const Engine& engine, int begin, int end, SeenRows& seen, 
       hidden(row);
       continue;
     }
-    seen.rows[seen.count] = row, seen.head[seen.count] = head, seen.tail[seen.count++] = tail;
+    seen.rows[seen.count] = row, seen.places[seen.count] = place, seen.head[seen.count] = head, seen.tail[seen.count++] = tail;
   }
 }
 
@@ -53,7 +53,7 @@ INLINE PairSums pair_sums(const Engine& engine, const SeenRows& seen, const Eigh
   for (int l = 0; l < 8; l++) {
     const int k = e.at + (l < e.count ? l : e.count - 1);
     head[l] = seen.head[k], tail[l] = seen.tail[k];
-    bits[l] = int32_t(engine.splats.data()[e.rows[l]].clamped_channels);
+    bits[l] = int32_t(engine.splats.data()[seen.places[k]].clamped_channels);
   }
   transpose(head), transpose(tail);
   i8 flags;
@@ -170,10 +170,14 @@ INLINE void differentiate(const Engine& engine, const SeenRows& seen, const Eigh
 
 template <class Hidden, class Body>
 void each_eight(Engine& engine, Hidden&& hidden, Body&& body) {
-  engine.pool.each((engine.visible_count + kRowsPerTask - 1) / kRowsPerTask, [&](int task, int) {
-    const int begin = task * kRowsPerTask, end = begin + kRowsPerTask < engine.visible_count ? begin + kRowsPerTask : engine.visible_count;
+  constexpr int tasks_per_chunk = kChunk / kRowsPerTask;
+  engine.pool.each(engine.chunk_count * tasks_per_chunk, [&](int task, int) {
+    const Chunk& chunk = engine.chunks.data()[task / tasks_per_chunk];
+    const int first = task % tasks_per_chunk * kRowsPerTask, count = chunk.count - first < kRowsPerTask ? chunk.count - first : kRowsPerTask;
+    if (count <= 0) return;
+    const uint32_t begin = uint32_t(task * kRowsPerTask);
     SeenRows seen;
-    find_seen(engine, begin, end, seen, hidden);
+    find_seen(engine, chunk, begin, begin + uint32_t(count), seen, hidden);
     for (int i = 0; i < seen.count; i += 8) body(seen, rows_at(seen, i));
   });
 }

@@ -22,15 +22,18 @@ LANES = 8
 
 GEOMETRY = 16 * FLOAT
 MOMENTS = 24 * FLOAT
+FIRST_MOMENTS = 12 * FLOAT
 SPLAT, BOX, KEY, INDEX, PAIR = 64, 16, 8, 4, 8
 PAIR_GRADIENT = 12 * FLOAT
 
 # Operations on one Gaussian.
+QUICK_LOOK = 60
+"""Radius 20, five half-spaces of 8."""
 TO_SCREEN = 258
 """Camera space 18, rotation 44, filtered scales 81, opacity 20, screen matrix 29, footprint 66."""
 EXTENT = 75
-CATCH_UP = 4
-"""Per column that lazy Adam owes something: direction (2), times drift, subtracted."""
+CATCH_UP = 2
+"""Per column that lazy Adam owes something: direction times drift, subtracted."""
 BASIS, PER_COEFFICIENT = 72, 6
 GRADIENT = 320
 """Through footprint, covariance, rotation, scales, position and opacity."""
@@ -79,14 +82,12 @@ def work_of_passes(counts: Counts, image_pixels: int, sh_degree: int) -> dict[st
     adam_rows = 2 * (GEOMETRY + MOMENTS + 3 * colors)  # read and written back
     return {
         "project": Work(
-            c.gaussians * TO_SCREEN
-            + c.behind * OPTIMIZED * CATCH_UP
-            + c.visible * (EXTENT + BASIS + PER_COEFFICIENT * coefficients)
-            + c.visible_behind * 3 * coefficients * CATCH_UP,
+            c.gaussians * QUICK_LOOK
+            + c.visible * (TO_SCREEN + EXTENT + BASIS + PER_COEFFICIENT * coefficients)
+            + c.visible_behind * (OPTIMIZED + 3 * coefficients) * CATCH_UP,
             c.gaussians * GEOMETRY
-            + c.behind * MOMENTS
             + c.visible * (colors + WRITTEN * drawn)
-            + c.visible_behind * 2 * colors,
+            + c.visible_behind * (FIRST_MOMENTS + colors),
         ),
         "sort": Work(0.0, c.visible * (KEY + WRITTEN * INDEX)),
         "bin": Work(0.0, c.visible * (INDEX + 2 * BOX) + c.pairs * WRITTEN * PAIR),

@@ -29,9 +29,8 @@ class Counts:
     """What the last forward pass met; `step_work` in native/limits.cpp recounts it pixel by pixel."""
 
     gaussians: float
-    behind: float  # rows that lazy Adam owes something
     visible: float
-    visible_behind: float
+    visible_behind: float  # of these, rows that lazy Adam owes something
     seen: float  # rows that at least one pixel took
     pairs: float  # (Gaussian, tile)
     walked: float  # pairs looked at before their tile was full
