@@ -40,7 +40,7 @@ INLINE void tile_runs(const Splat& splat, const TileBox& box, int columns, Visit
 }
 
 using Part = BinPart;
-constexpr int kPartsPerThread = 4, kWorthDividing = 1 << 16;
+constexpr int kPartsPerThread = 4, kWorthDividing = 1 << 14;
 
 void count_part(Engine& engine, const uint32_t* order, Part& part) {
   TileBox* boxes = engine.boxes.data();

@@ -200,7 +200,7 @@ LossValue loss(Engine& engine, int width, int height, const float* render, const
   memset(sums, 0, size_t(3 * blocks) * sizeof(LossValue));
   const float scale = 1.f / (3.f * plane);
   // A stripe's first and last rows are done twice, so few and long ones; sums are kept by block and do not depend on it.
-  const int stripes = blocks < 2 * threads ? blocks : threads > 1 ? 2 * threads : 1;
+  const int stripes = blocks < threads ? blocks : threads;  // of each channel
   engine.pool.each(3 * stripes, [&](int task, int worker) {
     const int c = task / stripes, stripe = task % stripes;
     auto first_row = [&](int k) { return int(int64_t(blocks) * k / stripes) * kBlockRows; };
