@@ -20,18 +20,26 @@ from the beginning.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from measuring import Arm, ForeignCpu, Rounds, counted, interleave, interval, keep, table, text, write_results
+from measuring import (
+    Arm,
+    ForeignCpu,
+    Rounds,
+    counted,
+    in_processes,
+    interleave,
+    interval,
+    keep,
+    table,
+    text,
+    write_results,
+)
 from workloads import GARDEN, SIZES, YARDSTICK_PASSES, Ours, Workload, Yardstick, garden, stored
 
 from splatmeter.scene.sampler import ViewSampler
@@ -116,18 +124,6 @@ def combined(parts: list[dict]) -> dict:
     }
 
 
-def in_processes(count: int, words: list[str]) -> list[dict]:
-    """This script again, `count` times."""
-    parts: list[list[dict]] = []
-    for _ in range(count):
-        with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, __file__, *words, "--processes", "1", "--results", folder]
-            subprocess.run(command, check=True)
-            (found,) = Path(folder).glob("*.json")
-            parts.append(json.loads(found.read_text("utf-8"))["results"])
-    return [combined(list(same)) for same in zip(*parts, strict=True)]
-
-
 def page(results: list[dict]) -> list[str]:
     rows = [
         [
@@ -182,7 +178,8 @@ def main() -> None:
     chosen = parser.parse_args()
     cases = [(name, size) for name in ("g140", "g1m") for size in SIZES] + [("garden", "512x512")]
     if chosen.processes > 1:
-        results = in_processes(chosen.processes, sys.argv[1:])
+        parts = in_processes(__file__, chosen.processes)
+        results = [combined(list(same)) for same in zip(*parts, strict=True)]
         for entry in results:
             print(f"{entry['workload']} {entry['size']}: {text(entry['ratio'], 3)}, {entry['rounds']}")
     else:

@@ -4,7 +4,8 @@
 
 FOLDER holds g140.npz and g1m.npz (../shared/yardstick/make_workload.py 1.5 1.5). Each point is interleaved
 with its reference, both whole iterations of our engine on the same three cameras, in random order, noisy
-rounds repeated; a ratio is exp(mean of ln(time / reference's time)) with its 95 % interval.
+rounds repeated; a ratio is exp(mean of ln(time / reference's time)) with its 95 % interval over fresh
+processes.
 
 Gaussians: the garden told with 50 k to 3 M Gaussians (rows chosen evenly, or copies moved by one of their
 own sizes; the volume covered stays), 648x420. Pixels: 138 k Gaussians at 0.1 to 4 megapixels. Threads: two
@@ -17,9 +18,20 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import statistics
 from pathlib import Path
 
-from measuring import Arm, Rounds, counted, interleave, table, text, write_results
+from measuring import (
+    Arm,
+    Rounds,
+    counted,
+    in_processes,
+    interleave,
+    interval,
+    table,
+    text,
+    write_results,
+)
 from workloads import (
     GARDEN,
     SIZES,
@@ -95,6 +107,22 @@ def with_threads(folder: Path, scene: Path, rounds: int) -> list[dict]:
     return results
 
 
+def over_processes(parts: list[dict]) -> dict:
+    """One point, from several processes."""
+    first = parts[0]
+    return first | {
+        "rounds": f"{len(parts)} processes of {first['rounds']}",
+        "ratio": interval([math.log(part["ratio"][0]) for part in parts]),
+        "milliseconds": {
+            arm: statistics.median(part["milliseconds"][arm] for part in parts)
+            for arm in first["milliseconds"]
+        },
+        "passes": {
+            key: interval([math.log(part["passes"][key][0]) for part in parts]) for key in first["passes"]
+        },
+    }
+
+
 def some_views(work: Workload, count: int = 6) -> Workload:
     """Evenly chosen, and nothing moves: every arm does the same work for ever."""
     chosen = range(0, len(work.cameras), len(work.cameras) // count)
@@ -131,7 +159,8 @@ def main() -> None:
     )
     parser.add_argument("--yardstick", type=Path, required=True)
     parser.add_argument("--axes", nargs="+", default=list(TITLES), choices=list(TITLES))
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=6, help="of each process")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--most", type=int, default=max(GAUSSIANS), help="Gaussians; 3 M need about 5 GB")
     parser.add_argument("--scene", type=Path, default=GARDEN)
@@ -142,7 +171,14 @@ def main() -> None:
         "pixels": lambda: with_pixels(chosen.yardstick, chosen.threads, chosen.rounds),
         "threads": lambda: with_threads(chosen.yardstick, chosen.scene, chosen.rounds),
     }
-    results = {axis: measure[axis]() for axis in chosen.axes}
+    if chosen.processes > 1:
+        parts = in_processes(__file__, chosen.processes)
+        results = {
+            axis: [over_processes(list(same)) for same in zip(*(part[axis] for part in parts), strict=True)]
+            for axis in chosen.axes
+        }
+    else:
+        results = {axis: measure[axis]() for axis in chosen.axes}
     name = "growth" if len(results) == len(TITLES) else "growth-" + "-".join(results)
     write_results(name, results, page(results, chosen.threads), chosen.results)
 
