@@ -110,6 +110,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="of a turn")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--name", default="quality", help="of the result")
     parser.add_argument("--results", type=Path, help="folder for the results; default: benchmarks/results")
     chosen = parser.parse_args()
     sets = tomllib.loads(chosen.sets.read_text("utf-8"))
@@ -122,7 +123,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="splatmeter-quality-") as folder:
             runs.append(trained(sets, chosen, seed, Path(folder)))
         print("\n".join(page(runs, sets, chosen.psnr)), flush=True)
-        write_results("quality", runs, page(runs, sets, chosen.psnr), chosen.results)
+        write_results(chosen.name, runs, page(runs, sets, chosen.psnr), chosen.results)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def allocator_retries(run: RunSample) -> list[Finding]:
 def _cause(run: RunSample) -> str:
     if run.on_a_card or run.card_bytes:
         return "memory has probably spilled over"
-    return "other programs were probably using the processor"
+    return "other programs were probably using the processor, or memory was short"
 
 
 def _equal_work(a: RatePoint, b: RatePoint) -> bool:
