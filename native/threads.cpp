@@ -10,9 +10,10 @@
 namespace splat {
 namespace {
 
-// Passes follow each other within microseconds: spin that long, then sleep. Spinning for good would halve the
-// speed as soon as any other process wants the core.
-constexpr int kSpins = 2000;
+// Passes follow each other within microseconds, calls from Python within a tenth of a millisecond, and waking a thread
+// takes as long: spin for that time, then sleep. Spinning for good would halve the speed as soon as any other process
+// wants the core.
+constexpr int kSpins = 8000;
 
 template <class T>
 void wait_while_equal(const std::atomic<T>& value, T old) {
