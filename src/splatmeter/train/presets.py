@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-FAST_STEPS = 3000
+FAST_STEPS = 3200
 
 PRESETS: dict[str, dict[str, Any]] = {
     "fast": {
@@ -13,9 +13,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "save_iterations": (FAST_STEPS,),
         "progressive": "4:400,2:1300",
         "densification": "3dgs",
-        "densify_grad_threshold": 0.00025,
+        "densify_grad_threshold": 0.00023,
         "densify_from_iter": 300,
-        "densify_until_iter": 1700,
+        "densify_until_iter": 2000,
         "opacity_reset_interval": 1_000_000,
         "position_lr_init": 0.0003,
         "position_lr_final": 0.000003,
