@@ -48,6 +48,28 @@ def test_what_is_owed_by_age_equals_that_many_steps_without_gradient(age: int) -
         assert -(first / (math.sqrt(second) + EPSILON)) * owed == pytest.approx(expected, rel=1e-10)
 
 
+def test_what_is_owed_counts_each_steps_own_rate_where_rates_fall() -> None:
+    last, age = 300, 40
+    schedule = Schedule(extent=1.0, position_steps=300, last_share=0.01)
+    optimizer = Optimizer(Recording())  # type: ignore[arg-type]
+    table, image = empty_table(1), np.zeros((3, 1, 1), np.float32)
+    for step in range(1, last + 1):
+        optimizer.update(table, None, image, schedule.rates(step))
+    scale_rates = [schedule.rates(step).scale for step in range(last + 1)]
+    first, second = 0.03, 4e-4
+    expected = zero_gradient_adam(0.0, first, second, range(last - age + 1, last + 1), scale_rates)
+    owed = scale_rates[last] * optimizer.drift.unit[age]
+    assert -(first / (math.sqrt(second) + EPSILON)) * owed == pytest.approx(expected, rel=1e-10)
+
+
+def test_rates_of_zero_owe_nothing_and_divide_nothing() -> None:
+    optimizer = Optimizer(Recording())  # type: ignore[arg-type]
+    table, image = empty_table(1), np.zeros((3, 1, 1), np.float32)
+    for _ in range(3):
+        optimizer.update(table, None, image, Rates(*[0.0] * 6))
+    assert np.isfinite(optimizer.drift.unit).all() and not optimizer.drift.mean.any()
+
+
 def test_in_the_first_steps_the_bias_corrections_of_each_step_count() -> None:
     drift = Drift()
     for number in range(1, 5):

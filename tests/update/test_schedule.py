@@ -25,6 +25,16 @@ def test_the_other_rates_stay() -> None:
     assert early.harmonics_rest == pytest.approx(0.000125)
 
 
+def test_the_other_rates_fall_together_to_the_share_asked_for() -> None:
+    schedule = Schedule(extent=2.0, position_steps=1000, last_share=0.04)
+    first, half, last, after = (schedule.rates(step) for step in (0, 500, 1000, 2000))
+    assert last == after
+    for name in ("harmonics_dc", "harmonics_rest", "opacity", "scale", "rotation"):
+        assert getattr(half, name) == pytest.approx(0.2 * getattr(first, name), rel=1e-12)
+        assert getattr(last, name) == pytest.approx(0.04 * getattr(first, name), rel=1e-12)
+    assert half.mean == pytest.approx(schedule.position(500))
+
+
 def test_a_position_rate_of_zero_keeps_positions() -> None:
     assert Schedule(extent=2.0, position_first=0.0, position_last=0.0).position(10) == 0.0
 

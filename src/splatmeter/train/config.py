@@ -91,6 +91,8 @@ class TrainConfig:
     """Learning rate of log scales."""
     rotation_lr: float = 0.001
     """Learning rate of rotations."""
+    lr_final_share: float = 1.0
+    """Share of the rates of colour, opacity, scale and rotation left after --position-lr-max-steps."""
     lambda_dssim: float = 0.2
     """Weight of 1 - SSIM in the loss; L1 has the rest."""
 
@@ -185,6 +187,7 @@ class TrainConfig:
             opacity=self.opacity_lr,
             scale=self.scaling_lr,
             rotation=self.rotation_lr,
+            last_share=self.lr_final_share,
         )
 
     def densify_settings(self, extent: float) -> DensifySettings:
@@ -272,6 +275,7 @@ def _check(config: TrainConfig) -> None:
     for name in _NOT_NEGATIVE:
         _require(name, config, lambda value: 0 <= value < math.inf, "0 or more")
     _require("sh_degree", config, lambda value: value in (0, 1, 2, 3), "0, 1, 2 or 3")
+    _require("lr_final_share", config, lambda value: 0 < value <= 1, "above 0 and at most 1")
     _require("lambda_dssim", config, lambda value: 0 <= value <= 1, "between 0 and 1")
     _require("max_gaussians", config, lambda value: value is None or value > 0, "above 0")
     _require("checkpoint_interval", config, lambda value: value is None or value > 0, "above 0")

@@ -40,12 +40,16 @@ class Drift:
     """By age k in steps: the sum of what the last k zero-gradient steps add up to, in float64."""
 
     def __init__(self) -> None:
-        self.unit: F64 = np.zeros(PENDING_AGES)  # [AGES] for a rate of 1
+        self.unit: F64 = np.zeros(PENDING_AGES)  # [AGES] in units of the last step's rate
         self.mean: F64 = np.zeros(PENDING_AGES)  # [AGES] with the means' own rate of each step
 
-    def advance(self, number: int, mean_rate: float) -> None:
-        """Account for step `number`: everyone grows one step older and owes one more term."""
+    def advance(self, number: int, mean_rate: float, fallen: float = 1.0) -> None:
+        """Account for step `number`: everyone grows one step older and owes one more term.
+
+        The rates other than the means' fall together: `fallen` is the step before's over this one's.
+        """
         correction = math.sqrt(1 - BETA2**number) / (1 - BETA1**number)
+        self.unit *= fallen
         for table, rate in ((self.unit, 1.0), (self.mean, mean_rate)):
             table[1:] = table[:-1] + (rate * correction) * _FADING[1:]
             table[0] = 0.0
@@ -75,8 +79,8 @@ class Optimizer:
         step = AdamStep(self.steps + 1, rates, BETA1, BETA2, EPSILON)
         self.backend.backward_and_update(tape, image_gradient, step)
         self.steps += 1
+        self.drift.advance(self.steps, rates.mean, _fallen(self.rates, rates))
         self.rates = rates
-        self.drift.advance(self.steps, rates.mean)
         table.pending = self.drift.pending(self.steps, rates)
         if self.steps % SETTLE_INTERVAL == 0:  # by the count alone: a resumed run does it at the same steps
             self.backend.settle(table)
@@ -91,3 +95,12 @@ class Optimizer:
         self.drift = drift
         self.rates = rates
         table.pending = drift.pending(steps, rates) if rates is not None else None
+
+
+def _fallen(before: Rates | None, now: Rates) -> float:
+    """How much higher the rates other than the means' were one step before; exactly 1 where they stay."""
+    sums = [
+        0.0 if rates is None else rates.harmonics_dc + rates.opacity + rates.scale + rates.rotation
+        for rates in (before, now)
+    ]
+    return sums[0] / sums[1] if all(sums) else 1.0

@@ -1,4 +1,4 @@
-"""Learning rates over the steps: the position's falls exponentially, the others stay."""
+"""Learning rates over the steps: the position's falls exponentially, the others stay unless told to fall."""
 
 from __future__ import annotations
 
@@ -26,25 +26,31 @@ class Schedule:
     opacity: float = 0.05
     scale: float = 0.005
     rotation: float = 0.001
+    last_share: float = 1.0
+    """What is left of the rates other than the position's after `position_steps`."""
 
     def rates(self, step: int) -> Rates:
         """Of the step with this number, counted from 1."""
+        left = self.last_share ** self._done(step)  # exactly 1 where nothing falls
         return Rates(
             mean=self.position(step),
-            harmonics_dc=self.harmonics,
-            harmonics_rest=self.harmonics / REST_DIVISOR,
-            opacity=self.opacity,
-            scale=self.scale,
-            rotation=self.rotation,
+            harmonics_dc=left * self.harmonics,
+            harmonics_rest=left * self.harmonics / REST_DIVISOR,
+            opacity=left * self.opacity,
+            scale=left * self.scale,
+            rotation=left * self.rotation,
         )
 
     def position(self, step: int) -> float:
         """Log-linear from first to last over `position_steps`, constant afterwards."""
         if self.position_first <= 0 or self.position_last <= 0:
             return 0.0  # the original treats a rate of zero as "positions do not move"
-        done = min(max(step / self.position_steps, 0.0), 1.0)
+        done = self._done(step)
         rate = math.exp((1 - done) * math.log(self.position_first) + done * math.log(self.position_last))
         return rate * self.extent
+
+    def _done(self, step: int) -> float:
+        return min(max(step / self.position_steps, 0.0), 1.0)
 
 
 def next_degree(degree: int, step: int, limit: int, interval: int = HARMONICS_INTERVAL) -> int:
