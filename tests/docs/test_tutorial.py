@@ -51,7 +51,8 @@ def test_the_tutorial_runs_as_it_stands(tmp_path: Path, environment: dict[str, s
         said += ended.stdout
     for name in ("turn.gif", "LOG.md", "report.html", "output/garden/results.json"):
         assert (tmp_path / name).stat().st_size > 0
-    assert "fewer against baseline" in said
+    # Which verdict it is depends on the machine: one that is busy with other things makes it questionable.
+    assert re.search("^(Faster|No speed-up|Slower|Quality lost|Undecided|Questionable): ", said, re.MULTILINE), said
 
 
 @pytest.mark.parametrize("script", ["train_and_render.py", "see_aliasing.py"])
