@@ -52,7 +52,8 @@ def test_the_tutorial_runs_as_it_stands(tmp_path: Path, environment: dict[str, s
     for name in ("turn.gif", "LOG.md", "report.html", "output/garden/results.json"):
         assert (tmp_path / name).stat().st_size > 0
     # Which verdict it is depends on the machine: one that is busy with other things makes it questionable.
-    assert re.search("^(Faster|No speed-up|Slower|Quality lost|Undecided|Questionable): ", said, re.MULTILINE), said
+    verdicts = "Faster|No speed-up|Slower|Quality lost|Undecided|Questionable"
+    assert re.search(f"^({verdicts}): ", said, re.MULTILINE), said
 
 
 @pytest.mark.parametrize("script", ["train_and_render.py", "see_aliasing.py"])
