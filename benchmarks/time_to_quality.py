@@ -5,19 +5,20 @@
 All sets train in turns of 20 s (turns.py), each on its own training clock, which stands still during
 evaluations and while others work. Test views are evaluated every --every steps; a set has reached a PSNR
 at the first evaluation whose mean is that high, and ends when it has reached the highest asked for. With
-several seeds the ratio to the first set gets an interval. A set that never reaches a PSNR is shown with
-the best it reached.
+several seeds the ratio to the first set gets an interval; --append adds seeds to results that are there,
+perhaps of fewer sets. A set that never reaches a PSNR is shown with the best it reached.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 import tempfile
 from pathlib import Path
 
-from measuring import interval, table, text, write_results
+from measuring import RESULTS, interval, table, text, write_results
 from turns import evaluations, run_in_turns
 from workloads import GARDEN
 
@@ -60,13 +61,23 @@ def trained(sets: dict[str, dict], chosen: argparse.Namespace, seed: int, folder
     return {"seed": seed, "quiet": watched.quiet, "watched": watched.said, "curves": curves}
 
 
+def earlier(folder: Path) -> list[dict]:
+    runs = json.loads((folder / "quality.json").read_text("utf-8"))["results"]
+    for run in runs:  # JSON has no numbers as keys
+        run["curves"] = {
+            name: {int(step): point for step, point in curve.items()} for name, curve in run["curves"].items()
+        }
+    return runs
+
+
 def reached(curve: dict[int, dict], psnr: float) -> float:
     """Seconds of the training clock; infinite if never."""
     return next((point["seconds"] for _, point in sorted(curve.items()) if point["psnr"] >= psnr), math.inf)
 
 
 def against(runs: list[dict], first: str, name: str, psnr: float) -> str:
-    times = [(reached(run["curves"][first], psnr), reached(run["curves"][name], psnr)) for run in runs]
+    both = [run["curves"] for run in runs if {first, name} <= set(run["curves"])]
+    times = [(reached(curves[first], psnr), reached(curves[name], psnr)) for curves in both]
     if any(math.isinf(a) or math.isinf(b) for a, b in times):
         return ""
     return text(interval([math.log(b / a) for a, b in times]))
@@ -77,11 +88,14 @@ def page(runs: list[dict], sets: dict[str, dict], targets: list[float]) -> list[
     rows = []
     for name, entry in sets.items():
         row = [name]
+        curves = [run["curves"][name] for run in runs if name in run["curves"]]
+        if not curves:
+            continue
         for psnr in targets:
-            seconds = [reached(run["curves"][name], psnr) for run in runs]
+            seconds = [reached(curve, psnr) for curve in curves]
             said = ", ".join(f"{value:.0f} s" if math.isfinite(value) else "never" for value in seconds)
             row += [said, against(runs, first, name, psnr)]
-        best = max(point["psnr"] for run in runs for point in run["curves"][name].values())
+        best = max(point["psnr"] for curve in curves for point in curve.values())
         rows.append([*row, f"{best:.2f}", f"`{' '.join(entry['options'])}`"])
     header = ["set"]
     for psnr in targets:
@@ -110,20 +124,20 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="of a turn")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--name", default="quality", help="of the result")
+    parser.add_argument("--append", action="store_true", help="to the results that are there")
     parser.add_argument("--results", type=Path, help="folder for the results; default: benchmarks/results")
     chosen = parser.parse_args()
     sets = tomllib.loads(chosen.sets.read_text("utf-8"))
     unknown = set(chosen.only or ()) - set(sets)
     if unknown:
         sys.exit(f"{chosen.sets} has no set named {', '.join(sorted(unknown))}; it has {', '.join(sets)}.")
-    sets = {name: entry for name, entry in sets.items() if not chosen.only or name in chosen.only}
-    runs = []
+    trained_sets = {name: entry for name, entry in sets.items() if not chosen.only or name in chosen.only}
+    runs = earlier(chosen.results or RESULTS) if chosen.append else []
     for seed in chosen.seeds:
         with tempfile.TemporaryDirectory(prefix="splatmeter-quality-") as folder:
-            runs.append(trained(sets, chosen, seed, Path(folder)))
+            runs.append(trained(trained_sets, chosen, seed, Path(folder)))
         print("\n".join(page(runs, sets, chosen.psnr)), flush=True)
-        write_results(chosen.name, runs, page(runs, sets, chosen.psnr), chosen.results)
+        write_results("quality", runs, page(runs, sets, chosen.psnr), chosen.results)
 
 
 if __name__ == "__main__":
