@@ -6,7 +6,7 @@
 
 namespace splat::SPLAT_LEVEL {
 
-constexpr int kBatch = 8;  // one vector; more would only crowd the tile's state out of the first-level cache
+constexpr int kBatch = 8;  // one vector; more were slower: they share the first-level cache with the tile's state
 
 // Down a column alpha is 2^(constant - down e^2), so the ratio of neighbouring rows changes by a constant factor:
 // value(y+1) = value(y) r(y),  r(y+1) = r(y) 2^(-2 down). One multiplication a row instead of an exponential.

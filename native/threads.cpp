@@ -10,8 +10,8 @@
 namespace splat {
 namespace {
 
-// Passes follow each other within microseconds, calls from Python within a tenth of a millisecond, and waking a thread
-// takes as long: spin for that time, then sleep. Spinning for good would halve the speed as soon as any other process
+// Passes follow each other within microseconds, calls from Python within some tens of them, and waking a thread costs as
+// much: spin for a while, then sleep. Spinning for good would halve the speed as soon as any other process
 // wants the core.
 constexpr int kSpins = 8000;
 

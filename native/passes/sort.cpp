@@ -11,7 +11,7 @@ constexpr size_t kMostValues = size_t{1} << kMostBits;
 
 struct Digit { int shift, bits; };
 
-// Keys in two or more parts: count(part, visit) and the same again to place them, each part's in their order.
+// One digit. each_key(part, visit) goes through a part's keys in their order, once to count them and once to put them.
 template <class EachKey, class Put>
 void sort_digit(ThreadPool& pool, uint32_t* histograms, Digit digit, EachKey&& each_key, Put&& put) {
   const int parts = pool.size(), shift = digit.shift, values = 1 << digit.bits;
