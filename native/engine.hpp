@@ -77,7 +77,7 @@ static_assert(sizeof(Splat) == 64);
 
 // Rows of the table are projected in chunks. The visible ones of a chunk follow each other from its beginning on: their
 // places. Splats, boxes and keys are found by place, so that no cache line is fetched for what nobody sees.
-constexpr int kChunk = 4096;
+constexpr int kChunk = 2048;
 struct Chunk { int count, tile_rows; uint32_t nearest, farthest; uint64_t slots, first_slot; };
 
 // Tiles touched by the bounding box. Each of them has a slot for its gradient, counted from the chunk's first one, so that
@@ -89,7 +89,7 @@ struct alignas(16) TileBox {
 constexpr uint64_t kMostSlots = UINT32_MAX;
 
 struct TileRun { uint32_t tile, length; };     // neighbouring tiles in one row of tiles
-struct BinPart { int begin, end; TileRun* runs; uint32_t *counts, pairs; };  // counts per tile, then places to write to
+struct BinPart { int begin, end; TileRun* runs; uint32_t* counts; };  // counts per tile, then places to write to
 struct Pair { uint32_t place, slot; };         // one Gaussian in one tile, and where its gradient goes
 struct Item { uint8_t member, strip, y0, y1; };  // rows y0 to y1 of a strip of eight columns, for one of a batch of pairs
 

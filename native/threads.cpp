@@ -24,9 +24,14 @@ void wait_while_equal(const std::atomic<T>& value, T old) {
   value.wait(old, std::memory_order_acquire);
 }
 
+struct Range { uint32_t first, end; };
+uint64_t packed(Range range) { return uint64_t(range.first) << 32 | range.end; }
+Range unpacked(uint64_t bits) { return {uint32_t(bits >> 32), uint32_t(bits)}; }
+
 }  // namespace
 
 ThreadPool::ThreadPool(int threads) : threads_(threads < 1 ? 1 : threads) {
+  shares_ = std::make_unique<Share[]>(threads_);
   workers_ = std::make_unique<std::thread[]>(threads_ - 1);
   for (int i = 1; i < threads_; i++) workers_[i - 1] = std::thread([this, i] { serve(i); });
 }
@@ -57,6 +62,39 @@ void ThreadPool::run(int count, Task task, void* context) {
 void ThreadPool::work(int worker) {
   for (int i = next_.fetch_add(1, std::memory_order_relaxed); i < count_; i = next_.fetch_add(1, std::memory_order_relaxed))
     task_(context_, i, worker);
+}
+
+void ThreadPool::share_out(int count) {
+  auto begin_of = [&](int worker) { return uint32_t(int64_t(count) * worker / threads_); };
+  for (int worker = 0; worker < threads_; worker++)
+    shares_[worker].range.store(packed({begin_of(worker), begin_of(worker + 1)}), std::memory_order_relaxed);
+}
+
+// Only indices pass between threads here, so no ordering of memory is needed; `run` orders before and after. A range never
+// comes back once its first index is taken: comparing it is safe.
+int ThreadPool::next_in_run(int worker) {
+  std::atomic<uint64_t>& own = shares_[worker].range;
+  uint64_t bits = own.load(std::memory_order_relaxed);
+  for (Range left = unpacked(bits); left.first < left.end; left = unpacked(bits))
+    if (own.compare_exchange_weak(bits, packed({left.first + 1, left.end}), std::memory_order_relaxed)) return int(left.first);
+  return half_of_another(own);
+}
+
+int ThreadPool::half_of_another(std::atomic<uint64_t>& own) {
+  for (;;) {
+    std::atomic<uint64_t>* longest = nullptr;
+    Range range{0, 0};
+    for (int other = 0; other < threads_; other++) {
+      const Range left = unpacked(shares_[other].range.load(std::memory_order_relaxed));
+      if (left.first < left.end && left.end - left.first > range.end - range.first) longest = &shares_[other].range, range = left;
+    }
+    if (!longest) return -1;
+    const uint32_t middle = range.first + (range.end - range.first) / 2;
+    uint64_t bits = packed(range);
+    if (!longest->compare_exchange_strong(bits, packed({range.first, middle}), std::memory_order_relaxed)) continue;
+    own.store(packed({middle + 1, range.end}), std::memory_order_relaxed);
+    return int(middle);
+  }
 }
 
 void ThreadPool::serve(int worker) {

@@ -1,26 +1,14 @@
 // The Python face of the engine: arrays in, arrays out, the interpreter lock released while it works.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <cmath>
 #include <memory>
-#include <stdexcept>
 
 #include "../dispatch.hpp"
 #include "../limits.hpp"
-
-namespace nb = nanobind;
-using namespace splat;
-
-template <int Dimensions>
-using Floats = nb::ndarray<float, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
-using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Photo = nb::ndarray<const uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
-using Indices = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Flags = nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+#include "table.hpp"
 
 namespace {
 
@@ -29,10 +17,6 @@ struct Stopwatch {
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   ~Stopwatch() { seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
 };
-
-void require(bool condition, const char* what) {
-  if (!condition) throw std::invalid_argument(what);
-}
 
 // [rotation 9, translation 3, fx, fy, cx, cy, width, height]
 Camera camera_of(const double* p) {
@@ -50,14 +34,6 @@ Camera camera_of(const double* p) {
   return c;
 }
 
-// rates: [mean, dc, rest, opacity, scale, rotation]
-void spread_rates(const std::vector<double>& rates, double factor, float mean, float* columns, float& dc, float& rest) {
-  require(rates.size() == 6, "six rates are needed: mean, dc, rest, opacity, scale, rotation");
-  for (int j = 0; j < kOptimized; j++)
-    columns[j] = float(factor * (j < kLogScale ? mean : j < kRotation ? rates[4] : j < kOpacityLogit ? rates[5] : rates[3]));
-  dc = float(factor * rates[1]), rest = float(factor * rates[2]);
-}
-
 AdamStep adam_step(int number, const std::vector<double>& rates, double beta1, double beta2, double epsilon) {
   require(rates.size() == 6 && number >= 1, "an Adam step needs a number from 1 and six rates");
   AdamStep step;
@@ -69,44 +45,13 @@ AdamStep adam_step(int number, const std::vector<double>& rates, double beta1, d
   return step;
 }
 
-class PyTable {
- public:
-  PyTable(Floats<2> geometry, Floats<2> harmonics, Floats<2> moments, Floats<2> first, Floats<2> second)
-      : arrays_{geometry, harmonics, moments, first, second} {
-    const size_t count = geometry.shape(0);
-    require(count < size_t(INT32_MAX), "more Gaussians than 32-bit rows can number");
-    require(geometry.shape(1) == kGeometryWidth && harmonics.shape(0) == count && harmonics.shape(1) == kHarmonicsWidth,
-            "geometry must be [N, 16] and harmonics [N, 48]");
-    table.count = int(count);
-    table.geometry = geometry.data(), table.harmonics = harmonics.data();
-    if (moments.shape(0) != count || first.shape(0) != count || second.shape(0) != count) return;
-    require(moments.shape(1) == kGeometryMomentsWidth && first.shape(1) == kHarmonicsWidth && second.shape(1) == kHarmonicsWidth,
-            "moments must be [N, 24], [N, 48] and [N, 48]");
-    table.geometry_moments = moments.data(), table.harmonics_first = first.data(), table.harmonics_second = second.data();
-  }
-  void set_pending(int step, Floats<1> drift, Floats<1> mean_drift, Floats<1> first_decay, Floats<1> second_decay, const std::vector<double>& rates) {
-    require(table.geometry_moments, "a table without moments owes nothing");
-    for (auto* a : {&drift, &mean_drift, &first_decay, &second_decay}) require(a->shape(0) == kPendingAges, "pending tables have 512 ages");
-    for (int age = 0; age < kPendingAges; age++)
-      owed_[age] = {drift.data()[age], mean_drift.data()[age], first_decay.data()[age], second_decay.data()[age]};
-    Pending& p = table.pending;
-    p.step = step, p.by_age = owed_;
-    spread_rates(rates, 1, 1.f, p.rates, p.rate_dc, p.rate_rest);
-  }
-  Table table;
-
- private:
-  Floats<2> arrays_[5];  // kept alive
-  Owed owed_[kPendingAges];
-};
-
 class PyEngine {
  public:
   explicit PyEngine(int threads) : engine_(threads) {}
 
-  uint64_t forward(const PyTable& table, Doubles camera, int degree, float kernel_size, bool compensate,
+  uint64_t forward(const PyTable& table, const std::vector<double>& camera, int degree, float kernel_size, bool compensate,
                    const std::vector<float>& background, float max_alpha, bool absolute, Floats<3> color, Floats<2> transmittance) {
-    require(camera.shape(0) == 18 && background.size() == 3 && degree >= 0 && degree <= 3, "camera, background or degree are malformed");
+    require(camera.size() == 18 && background.size() == 3 && degree >= 0 && degree <= 3, "camera, background or degree are malformed");
     engine_.table = table.table, engine_.camera = camera_of(camera.data());
     const Camera& c = engine_.camera;
     require(c.width > 0 && c.height > 0 && c.width <= (1 << 20) && c.height <= (1 << 20), "image size out of range");
@@ -190,7 +135,7 @@ class PyEngine {
     kernels().explore(engine_.pool, table.table, e);
   }
 
-  void sampling_distance(Floats<2> means, nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> cameras, Floats<1> distance) {
+  void sampling_distance(Floats<2> means, Doubles<2> cameras, Floats<1> distance) {
     require(means.shape(1) == 3 && cameras.shape(1) == 18 && distance.shape(0) == means.shape(0), "means must be [N, 3] and cameras [C, 18]");
     std::vector<Camera> list;
     for (size_t i = 0; i < cameras.shape(0); i++) list.push_back(camera_of(cameras.data() + 18 * i));
@@ -292,7 +237,8 @@ void bind_demo(nb::module_& module);
 NB_MODULE(_native, m) {
   nb::class_<PyTable>(m, "Table")
       .def(nb::init<Floats<2>, Floats<2>, Floats<2>, Floats<2>, Floats<2>>())
-      .def("set_pending", &PyTable::set_pending);
+      .def("set_pending", &PyTable::set_pending)
+      .def_static("one_step_older", &PyTable::one_step_older);
   nb::class_<PyEngine>(m, "Engine")
       .def(nb::init<int>())
       .def("forward", &PyEngine::forward)

@@ -40,7 +40,7 @@ INLINE void tile_runs(const Splat& splat, const TileBox& box, int columns, Visit
 }
 
 using Part = BinPart;
-constexpr int kPartsPerThread = 4, kWorthDividing = 1 << 14;
+constexpr int kPartsPerThread = 8, kWorthDividing = 1 << 14;
 
 void count_part(Engine& engine, const uint32_t* order, Part& part) {
   TileBox* boxes = engine.boxes.data();
@@ -51,13 +51,13 @@ void count_part(Engine& engine, const uint32_t* order, Part& part) {
       if (needs_ellipse(boxes[order[i + 8]])) __builtin_prefetch(&engine.splats.data()[order[i + 8]]);
     }
     TileBox& box = boxes[order[i]];
-    const uint32_t before = part.pairs;
+    uint32_t pairs = 0;  // not in the part, whose neighbours in the cache line belong to other threads
     tile_runs(engine.splats.data()[order[i]], box, engine.tile_columns, [&](uint32_t tile, uint32_t length) {
       *run++ = {tile, length};
       for (uint32_t k = 0; k < length; k++) part.counts[tile + k]++;
-      part.pairs += length;
+      pairs += length;
     });
-    if (box.pairs != part.pairs - before) box.pairs = part.pairs - before;  // seldom: two threads write to one cache line
+    if (box.pairs != pairs) box.pairs = pairs;  // seldom: two threads write to one cache line
   }
 }
 
@@ -86,7 +86,7 @@ void bin(Engine& engine) {
   Part* part = engine.parts.at_least(parts);
   auto begin_of = [&](int k) { return int(int64_t(count) * k / parts); };
   engine.pool.each(parts, [&](int k, int) {
-    part[k] = {begin_of(k), begin_of(k + 1), runs + size_t(k) * engine.tile_rows_touched, counts + size_t(k) * tiles, 0};
+    part[k] = {begin_of(k), begin_of(k + 1), runs + size_t(k) * engine.tile_rows_touched, counts + size_t(k) * tiles};
     memset(part[k].counts, 0, sizeof(uint32_t) * tiles);
     count_part(engine, order, part[k]);
   });

@@ -60,7 +60,10 @@ struct Image {
   const float* render;
   const uint8_t* photo_bytes;
   Sliding photo, maps;
+  double* similarities;  // of the rows of maps, in a ring of kRing
 };
+constexpr int kRing = 32;
+static_assert(kRing >= kBlockRows + 2 * kRadius);
 
 struct Reach { int first, last; };  // rows of the window that lie in the image
 INLINE Reach reach_of(const Image& image, int y) {
@@ -161,29 +164,28 @@ INLINE void extend_photo(Image& image, int end) {
   }
 }
 
-// Moments and derivatives of the rows down to `end`; sums are taken of rows in [begin, own_end) only.
-INLINE void extend_maps(Image& image, int begin, int own_end, int end, bool with_maps, Rows& rows, LossValue* sums) {
+// Moments and derivatives of the rows down to `end`.
+INLINE void extend_maps(Image& image, int end, bool with_maps, Rows& rows) {
   for (; image.maps.end < end; image.maps.end++) {
-    const int y = image.maps.end;
-    vertical_moments(image, y, rows);
-    const double ssim = similarity_row(image, y, rows, with_maps);
-    if (y < begin || y >= own_end) continue;
-    sums[y / kBlockRows].ssim += ssim, sums[y / kBlockRows].l1 += l1_row(image, y);
+    vertical_moments(image, image.maps.end, rows);
+    image.similarities[image.maps.end % kRing] = similarity_row(image, image.maps.end, rows, with_maps);
   }
 }
 
-// Rows [begin, end) of a channel, where begin is the first row of a block; gradient is null if only the sums are wanted.
-void do_stripe(Image image, int begin, int end, Rows rows, Weights weights, float* gradient, LossValue* sums) {
-  const int margin = gradient ? kRadius : 0;
+// A block of rows; gradient is null if only the sums are wanted. Where the windows slid down to its beginning they go on.
+LossValue do_block(Image& image, int block, bool from_here, Rows& rows, Weights weights, float* gradient) {
+  const int margin = gradient ? kRadius : 0, begin = block * kBlockRows;
   auto inside = [&](int y) { return y < 0 ? 0 : y < image.height ? y : image.height; };
-  image.maps.first = image.maps.end = inside(begin - margin);
-  image.photo.first = image.photo.end = inside(begin - margin - kRadius);
-  for (int block = begin; block < end; block += kBlockRows) {
-    const int block_end = block + kBlockRows < end ? block + kBlockRows : end;
-    image.photo.forget_above(inside(block - margin - kRadius)), extend_photo(image, inside(block_end + margin + kRadius));
-    image.maps.forget_above(inside(block - margin)), extend_maps(image, begin, end, inside(block_end + margin), gradient, rows, sums);
-    for (int y = block; gradient && y < block_end; y++) vertical_maps(image, y, rows), gradient_row(image, y, rows, weights, gradient);
+  const int end = inside(begin + kBlockRows), first_map = inside(begin - margin), first_photo = inside(begin - margin - kRadius);
+  if (from_here) image.maps.first = image.maps.end = first_map, image.photo.first = image.photo.end = first_photo;
+  image.photo.forget_above(first_photo), extend_photo(image, inside(end + margin + kRadius));
+  image.maps.forget_above(first_map), extend_maps(image, inside(end + margin), gradient, rows);
+  LossValue sums{0, 0};
+  for (int y = begin; y < end; y++) {
+    sums.ssim += image.similarities[y % kRing], sums.l1 += l1_row(image, y);
+    if (gradient) vertical_maps(image, y, rows), gradient_row(image, y, rows, weights, gradient);
   }
+  return sums;
 }
 
 }  // namespace
@@ -195,19 +197,20 @@ LossValue loss(Engine& engine, int width, int height, const float* render, const
   float *photo_memory = engine.photo_rows.at_least(threads * photo_floats), *map_memory = engine.window_maps.at_least(threads * map_floats);
   float* row_memory = engine.window_rows.at_least(size_t(threads) * 4 * stride);
   memset(row_memory, 0, size_t(threads) * 4 * stride * sizeof(float));
-  const int blocks = (height + kBlockRows - 1) / kBlockRows;
+  const int blocks = (height + kBlockRows - 1) / kBlockRows;  // of each channel; sums are kept by block, whoever did it
   LossValue* sums = engine.loss_sums.at_least(3 * blocks);
-  memset(sums, 0, size_t(3 * blocks) * sizeof(LossValue));
   const float scale = 1.f / (3.f * plane);
-  // A stripe's first and last rows are done twice, so few and long ones; sums are kept by block and do not depend on it.
-  const int stripes = blocks < threads ? blocks : threads;  // of each channel
-  engine.pool.each(3 * stripes, [&](int task, int worker) {
-    const int c = task / stripes, stripe = task % stripes;
-    auto first_row = [&](int k) { return int(int64_t(blocks) * k / stripes) * kBlockRows; };
-    const int end = first_row(stripe + 1) < height ? first_row(stripe + 1) : height;
-    const Image image{width, height, render + c * plane, photo + c * plane, {photo_memory + worker * photo_floats, width}, {map_memory + worker * map_floats, kMaps * width}};
-    do_stripe(image, first_row(stripe), end, Rows(row_memory + size_t(worker) * 4 * stride, stride),
-              {-ssim_weight * scale, (1 - ssim_weight) * scale}, gradient ? gradient + c * plane : nullptr, sums + c * blocks);
+  const Weights weights{-ssim_weight * scale, (1 - ssim_weight) * scale};
+  engine.pool.each_in_runs(3 * blocks, [&](auto&& next_block, int worker) {
+    double similarities[kRing];
+    Image image{width, height, nullptr, nullptr, {photo_memory + worker * photo_floats, width}, {map_memory + worker * map_floats, kMaps * width}, similarities};
+    Rows rows(row_memory + size_t(worker) * 4 * stride, stride);
+    for (int before = -1, k; (k = next_block()) >= 0; before = k) {
+      const size_t channel = size_t(k / blocks) * plane;
+      image.render = render + channel, image.photo_bytes = photo + channel;
+      const bool from_here = k != before + 1 || k % blocks == 0;
+      sums[k] = do_block(image, k % blocks, from_here, rows, weights, gradient ? gradient + channel : nullptr);
+    }
   });
   LossValue value{0, 0};
   for (int k = 0; k < 3 * blocks; k++) value.ssim += sums[k].ssim, value.l1 += sums[k].l1;

@@ -9,12 +9,14 @@ namespace {
 constexpr int kMostBits = 11;
 constexpr size_t kMostValues = size_t{1} << kMostBits;
 
+constexpr int kPartsPerThread = 4, kWorthDividing = 1 << 14;
+
 struct Digit { int shift, bits; };
 
 // One digit. each_key(part, visit) goes through a part's keys in their order, once to count them and once to put them.
 template <class EachKey, class Put>
-void sort_digit(ThreadPool& pool, uint32_t* histograms, Digit digit, EachKey&& each_key, Put&& put) {
-  const int parts = pool.size(), shift = digit.shift, values = 1 << digit.bits;
+void sort_digit(ThreadPool& pool, int parts, uint32_t* histograms, Digit digit, EachKey&& each_key, Put&& put) {
+  const int shift = digit.shift, values = 1 << digit.bits;
   pool.each(parts, [&](int part, int) {
     uint32_t* histogram = histograms + part * kMostValues;
     memset(histogram, 0, values * sizeof(uint32_t));
@@ -36,7 +38,7 @@ void sort_digit(ThreadPool& pool, uint32_t* histograms, Digit digit, EachKey&& e
 }  // namespace
 
 void sort_by_depth(Engine& engine) {
-  const int parts = engine.pool.size(), count = engine.visible_count;
+  const int count = engine.visible_count, parts = engine.pool.size() * (engine.pool.size() > 1 && count > kWorthDividing ? kPartsPerThread : 1);
   uint32_t* histograms = engine.histograms.at_least(parts * kMostValues);
   const uint32_t range = count ? engine.farthest - engine.nearest : 0;
   const int range_bits = range ? 32 - __builtin_clz(range) : 1, bits = (range_bits + 2) / 3;
@@ -56,9 +58,9 @@ void sort_by_depth(Engine& engine) {
     };
   };
   auto digit = [&](int k) { return Digit{32 + k * bits, bits}; };
-  sort_digit(engine.pool, histograms, digit(0), by_chunk, [&](uint32_t at, uint64_t key) { b[at] = key; });
-  sort_digit(engine.pool, histograms, digit(1), in_a_row(b), [&](uint32_t at, uint64_t key) { a[at] = key; });
-  sort_digit(engine.pool, histograms, digit(2), in_a_row(a), [&](uint32_t at, uint64_t key) { order[at] = uint32_t(key); });
+  sort_digit(engine.pool, parts, histograms, digit(0), by_chunk, [&](uint32_t at, uint64_t key) { b[at] = key; });
+  sort_digit(engine.pool, parts, histograms, digit(1), in_a_row(b), [&](uint32_t at, uint64_t key) { a[at] = key; });
+  sort_digit(engine.pool, parts, histograms, digit(2), in_a_row(a), [&](uint32_t at, uint64_t key) { order[at] = uint32_t(key); });
 }
 
 }  // namespace splat::SPLAT_LEVEL

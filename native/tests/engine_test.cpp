@@ -26,6 +26,7 @@ static int report(const Kernels* const* list, int sets) {
 int main() {
   using namespace splat;
   testing::test_choice();
+  testing::test_pool();
   const Kernels* list[4];
   const int sets = available_kernels(list);
   for (int i = 0; i < sets; i++) {

@@ -97,5 +97,6 @@ void test_agreement(const Kernels&, const Kernels&);
 void test_images(const Kernels&);                     // images_test.cpp
 void test_space(const Kernels&);                      // space_test.cpp
 void test_choice();                                   // choice_test.cpp
+void test_pool();                                     // pool_test.cpp
 
 }  // namespace splat::testing

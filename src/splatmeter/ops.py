@@ -102,11 +102,22 @@ class Pending:
     """
 
     step: int  # optimizer steps done
-    drift: F32  # [AGES] sum over the missed steps of b1^j b2^(-j/2) and the bias corrections, rate 1
-    mean_drift: F32  # [AGES] the same with the means' own, changing rate already in
+    drift: F64  # [AGES] sum over the missed steps of b1^j b2^(-j/2) and the bias corrections, rate 1
+    mean_drift: F64  # [AGES] the same with the means' own, changing rate already in
     rates: Rates  # of the latest step; `mean` is contained in mean_drift instead
     first_decay: F32  # [AGES] b1^k
     second_decay: F32  # [AGES] b2^k
+
+
+def one_step_older(drifts: F64, terms: F64, rates: Sequence[float], fallen: float) -> F64:
+    """`drift` and `mean_drift` [2, AGES] after one more step: sums of one term more, at one age more.
+
+    `rates` are what each table's new terms are multiplied by; what is in the first one grows by `fallen`.
+    """
+    older = np.multiply.outer(rates, terms)  # [2, AGES]
+    older[0, 1:] += drifts[0, :-1] * fallen
+    older[1, 1:] += drifts[1, :-1]
+    return older
 
 
 PENDING_AGES = 512
@@ -275,6 +286,9 @@ class Backend:
     rearrange: Callable[[Table, NDArray[np.int64], NDArray[np.bool_]], Table]
     """(table, source rows [M], fresh [M]) -> new table; fresh rows get zero moments, all get zero statistics.
     The old table's arrays are released one by one as they are copied: do not use it afterwards."""
+
+    one_step_older: Callable[[F64, F64, Sequence[float], float], F64] = field(default=one_step_older)
+    """See the function of that name, which is its twin."""
 
     explore: Callable[[Table, Exploration], None] = field(default=_cannot_explore)
     """In place, for every row as it stands; what rows are owed stays owed."""

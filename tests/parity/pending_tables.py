@@ -28,8 +28,8 @@ def pending_after(step: int, rates: Rates, mean_rate: Callable[[int], float] | N
     ages = np.arange(PENDING_AGES)
     return Pending(
         step=step,
-        drift=drift.astype(np.float32),
-        mean_drift=mean_drift.astype(np.float32),
+        drift=drift,
+        mean_drift=mean_drift,
         rates=rates,
         first_decay=(BETA1**ages).astype(np.float32),
         second_decay=(BETA2**ages).astype(np.float32),

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from splatmeter.backends.registry import backend
 from splatmeter.ops import (
     PENDING_AGES,
     SECOND_GEOMETRY,
@@ -15,6 +16,7 @@ from splatmeter.ops import (
     Table,
     empty_table,
     normalize_moments,
+    one_step_older,
 )
 from splatmeter.update.optimizer import BETA1, BETA2, EPSILON, Drift, Optimizer
 from splatmeter.update.schedule import Schedule
@@ -88,8 +90,17 @@ def test_nothing_is_owed_at_age_zero_and_ages_beyond_the_table_owe_its_last_entr
     assert -first / math.sqrt(second) * drift.unit[PENDING_AGES - 1] == pytest.approx(much_older, rel=1e-5)
 
 
+def test_the_native_account_is_its_twins() -> None:
+    random = np.random.default_rng(3)
+    drifts, terms = random.random((2, PENDING_AGES)), random.random(PENDING_AGES)
+    native = backend("native").one_step_older(drifts, terms, (0.3, 1e-4), 1.02)
+    np.testing.assert_allclose(native, one_step_older(drifts, terms, (0.3, 1e-4), 1.02), rtol=1e-15)
+
+
 class Recording:
-    """A backend's two operations that the optimizer and the settled copy use."""
+    """A backend's operations that the optimizer and the settled copy use."""
+
+    one_step_older = staticmethod(one_step_older)
 
     def __init__(self) -> None:
         self.steps: list[AdamStep | None] = []

@@ -7,6 +7,7 @@ seen ones; for the others the missed steps have the closed form of `ops.Pending`
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from splatmeter.ops import (
     Rates,
     Table,
     Tape,
+    one_step_older,
 )
 
 BETA1 = 0.9
@@ -30,8 +32,11 @@ SETTLE_INTERVAL = 500
 """Every so many steps all rows catch up, so that none grows older than the tables of what it is owed."""
 assert SETTLE_INTERVAL < PENDING_AGES
 
+OneStepOlder = Callable[[F64, F64, Sequence[float], float], F64]
+
 _AGES = np.arange(PENDING_AGES, dtype=np.float64)  # [AGES]
-_FADING: F64 = BETA1**_AGES * BETA2 ** (-_AGES / 2)  # [AGES] b1^k b2^(-k/2)
+_FADING: F64 = BETA1**_AGES * BETA2 ** (-_AGES / 2)  # [AGES] b1^k b2^(-k/2), but nothing at age 0
+_FADING[0] = 0
 _FIRST_DECAY: F32 = (BETA1**_AGES).astype(np.float32)
 _SECOND_DECAY: F32 = (BETA2**_AGES).astype(np.float32)
 
@@ -40,29 +45,28 @@ class Drift:
     """By age k in steps: the sum of what the last k zero-gradient steps add up to, in float64."""
 
     def __init__(self) -> None:
-        self.unit: F64 = np.zeros(PENDING_AGES)  # [AGES] in units of the last step's rate
-        self.mean: F64 = np.zeros(PENDING_AGES)  # [AGES] with the means' own rate of each step
+        self._tables: F64 = np.zeros((2, PENDING_AGES))  # never changed once they are handed out
 
-    def advance(self, number: int, mean_rate: float, fallen: float = 1.0) -> None:
+    @property
+    def unit(self) -> F64:
+        return self._tables[0]  # [AGES] in units of the last step's rate
+
+    @property
+    def mean(self) -> F64:
+        return self._tables[1]  # [AGES] with the means' own rate of each step
+
+    def advance(
+        self, number: int, mean_rate: float, fallen: float = 1.0, one_step_older: OneStepOlder = one_step_older
+    ) -> None:
         """Account for step `number`: everyone grows one step older and owes one more term.
 
         The rates other than the means' fall together: `fallen` is the step before's over this one's.
         """
         correction = math.sqrt(1 - BETA2**number) / (1 - BETA1**number)
-        self.unit *= fallen
-        for table, rate in ((self.unit, 1.0), (self.mean, mean_rate)):
-            table[1:] = table[:-1] + (rate * correction) * _FADING[1:]
-            table[0] = 0.0
+        self._tables = one_step_older(self._tables, _FADING, (correction, mean_rate * correction), fallen)
 
     def pending(self, step: int, rates: Rates) -> Pending:
-        return Pending(
-            step=step,
-            drift=self.unit.astype(np.float32),
-            mean_drift=self.mean.astype(np.float32),
-            rates=rates,
-            first_decay=_FIRST_DECAY,
-            second_decay=_SECOND_DECAY,
-        )
+        return Pending(step, self.unit, self.mean, rates, _FIRST_DECAY, _SECOND_DECAY)
 
 
 class Optimizer:
@@ -79,7 +83,7 @@ class Optimizer:
         step = AdamStep(self.steps + 1, rates, BETA1, BETA2, EPSILON)
         self.backend.backward_and_update(tape, image_gradient, step)
         self.steps += 1
-        self.drift.advance(self.steps, rates.mean, _fallen(self.rates, rates))
+        self.drift.advance(self.steps, rates.mean, _fallen(self.rates, rates), self.backend.one_step_older)
         self.rates = rates
         table.pending = self.drift.pending(self.steps, rates)
         if self.steps % SETTLE_INTERVAL == 0:  # by the count alone: a resumed run does it at the same steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from splatmeter.backends.native.reuse import ImagePool
 from splatmeter.errors import SplatmeterError
 from splatmeter.ops import (
     F32,
+    F64,
     MEANS,
     AdamStep,
     Backend,
@@ -22,6 +23,7 @@ from splatmeter.ops import (
     Gradients,
     Pinhole,
     RasterSettings,
+    Rates,
     Rendering,
     Similarity,
     Table,
@@ -67,6 +69,7 @@ def native_backend(threads: int | None = None, instruction_set: str | None = Non
         neighbour_distance=engine.neighbour_distance,
         morton_order=engine.morton_order,
         rearrange=engine.rearrange,
+        one_step_older=engine.one_step_older,
         explore=engine.explore,
         timings=engine.timings,
         description=_description(_native, engine.native.threads),
@@ -148,7 +151,7 @@ class _Engine:
             self.native.update(tape.number, color_gradient, 0, [], 0.0, 0.0, 0.0)
         else:
             self.native.update(
-                tape.number, color_gradient, step.number, _rates(step), step.beta1, step.beta2, step.epsilon
+                tape.number, color_gradient, step.number, _rates(step.rates), step.beta1, step.beta2, step.epsilon
             )
 
     def adam(self, table: Table, gradients: Gradients, step: AdamStep) -> None:
@@ -158,7 +161,7 @@ class _Engine:
             gradients.geometry,
             gradients.harmonics,
             step.number,
-            _rates(step),
+            _rates(step.rates),
             step.beta1,
             step.beta2,
             step.epsilon,
@@ -181,6 +184,13 @@ class _Engine:
             exploration.second_correction,
         )
 
+    def one_step_older(self, drifts: F64, terms: F64, rates: Sequence[float], fallen: float) -> F64:
+        """Natively because nothing else runs meanwhile: after a pass over the whole table each call of NumPy
+        finds its code far down in the caches."""
+        older = np.empty(drifts.shape)
+        self._table_type.one_step_older(drifts, terms, *rates, fallen, older)
+        return older
+
     def image_loss(self, render: F32, photo: NDArray[np.uint8], ssim_weight: float) -> tuple[Similarity, F32]:
         gradient = self._images.empty(render.shape)
         return Similarity(*self.native.loss(render, photo, ssim_weight, gradient)), gradient
@@ -191,7 +201,7 @@ class _Engine:
     def sampling_distance(self, means: F32, cameras: Sequence[Pinhole]) -> F32:
         distance = np.full(len(means), np.inf, np.float32)
         if len(cameras):
-            rows = np.stack([_camera_row(camera) for camera in cameras])  # [C, 18]
+            rows = np.array([_camera_row(camera) for camera in cameras])  # [C, 18]
             self.native.sampling_distance(np.ascontiguousarray(means, np.float32), rows, distance)
         return distance
 
@@ -233,14 +243,13 @@ class _Engine:
         handle = self._table_type(*_arrays(table))
         pending = table.pending
         if pending is not None:
-            rates = pending.rates
             handle.set_pending(
                 pending.step,
                 pending.drift,
                 pending.mean_drift,
                 pending.first_decay,
                 pending.second_decay,
-                list(astuple(rates)),
+                _rates(pending.rates),
             )
         return handle
 
@@ -255,10 +264,10 @@ def _arrays(table: Table) -> tuple[F32, F32, F32, F32, F32]:
     )
 
 
-def _rates(step: AdamStep) -> list[float]:
-    return list(astuple(step.rates))
+def _rates(r: Rates) -> list[float]:
+    return [r.mean, r.harmonics_dc, r.harmonics_rest, r.opacity, r.scale, r.rotation]
 
 
-def _camera_row(camera: Pinhole) -> NDArray[np.float64]:
-    tail = (camera.fx, camera.fy, camera.cx, camera.cy, camera.width, camera.height)
-    return np.concatenate([camera.rotation.ravel(), camera.translation.ravel(), np.asarray(tail, np.float64)])
+def _camera_row(c: Pinhole) -> list[float]:
+    pose = [*c.rotation.ravel().tolist(), *c.translation.tolist()]
+    return [*pose, c.fx, c.fy, c.cx, c.cy, float(c.width), float(c.height)]
