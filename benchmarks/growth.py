@@ -10,7 +10,8 @@ processes.
 Gaussians: the garden told with 50 k to 3 M Gaussians (rows chosen evenly, or copies moved by one of their
 own sizes; the volume covered stays), 648x420. Pixels: 138 k Gaussians at 0.1 to 4 megapixels. Threads: two
 and more against one, on the yardstick's workloads and on garden_512 from its points; there a ratio is a
-speed-up.
+speed-up, and beside it stands what bare arithmetic in registers gained in the same rounds: two cores that a
+host shares with others give less than twice of one.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from workloads import (
 GAUSSIANS, GAUSSIANS_REFERENCE = (50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 3_000_000), 500_000
 MEGAPIXELS = (0.1, 0.27, 0.5, 1.0, 2.0, 4.0)
 PASSES = list(YARDSTICK_PASSES.values())
+CONTROL = "arithmetic alone"
 
 
 def point(label: str, found: Rounds, over: str, under: str) -> dict:
@@ -98,13 +100,19 @@ def with_threads(folder: Path, scene: Path, rounds: int) -> list[dict]:
     results = []
     for label in [*cases, "garden 512x512"]:
         work = stored(folder, *cases[label]) if label in cases else some_views(garden(scene))
-        engines = {str(threads): Ours(work, threads) for threads in (1, *counts)}
-        arms = [Arm(name, engine.cycle, engine.passes) for name, engine in engines.items()]
-        found = interleave(arms, rounds, len(work.cameras))
         for threads in counts:
-            results.append(point(f"{label}, {threads} threads", found, "1", str(threads)))
+            results.append(speed_up(f"{label}, {threads} threads", work, threads, rounds))
             print(f"{results[-1]['point']}: {text(results[-1]['ratio'], 3)}", flush=True)
     return results
+
+
+def speed_up(label: str, work: Workload, threads: int, rounds: int) -> dict:
+    engines = {"1": Ours(work, 1), str(threads): Ours(work, threads)}
+    arms = [Arm(name, engine.cycle, engine.passes) for name, engine in engines.items()]
+    arms += [Arm(f"arithmetic {name}", engine.multiply_and_add) for name, engine in engines.items()]
+    found = interleave(arms, rounds, len(work.cameras))
+    arithmetic = found.ratio("arithmetic 1", f"arithmetic {threads}")  # each thread does as much as one alone
+    return point(label, found, "1", str(threads)) | {CONTROL: [threads * value for value in arithmetic]}
 
 
 def over_processes(parts: list[dict]) -> dict:
@@ -112,7 +120,11 @@ def over_processes(parts: list[dict]) -> dict:
     first = parts[0]
     return first | {
         "rounds": f"{len(parts)} processes of {first['rounds']}",
-        "ratio": interval([math.log(part["ratio"][0]) for part in parts]),
+        **{
+            key: interval([math.log(part[key][0]) for part in parts])
+            for key in ("ratio", CONTROL)
+            if key in first
+        },
         "milliseconds": {
             arm: statistics.median(part["milliseconds"][arm] for part in parts)
             for arm in first["milliseconds"]
@@ -145,11 +157,19 @@ def page(results: dict[str, list[dict]], threads: int) -> list[str]:
         f"{threads} threads where nothing else is said.",
     ]
     for axis, points in results.items():
+        control = [CONTROL] if points and CONTROL in points[0] else []
         rows = [
-            [p["point"], f"**{text(p['ratio'])}**", *[text(p["passes"][key]) for key in PASSES], p["rounds"]]
+            [
+                p["point"],
+                f"**{text(p['ratio'])}**",
+                *[text(p[key]) for key in control],
+                *[text(p["passes"][key]) for key in PASSES],
+                p["rounds"],
+            ]
             for p in points
         ]
-        lines += ["", f"## {TITLES[axis]}", "", *table(["", "whole iteration", *PASSES, "rounds"], rows)]
+        header = ["", "whole iteration", *control, *PASSES, "rounds"]
+        lines += ["", f"## {TITLES[axis]}", "", *table(header, rows)]
     return lines
 
 

@@ -34,7 +34,8 @@ NOTES = "## Notes"
 
 # ---- the quiet machine ------------------------------------------------------------------------------------
 class ForeignCpu:
-    """CPU time of everybody else since it was made, as a share of the machine."""
+    """CPU time of everybody else since it was made, other guests of the host included where the host tells
+    (steal), as a share of the machine."""
 
     def __init__(self, children: Sequence[int] = ()) -> None:
         self._processes = [psutil.Process(), *map(psutil.Process, children)]
@@ -54,7 +55,7 @@ class ForeignCpu:
 
 def _busy_seconds() -> float:
     times = psutil.cpu_times()
-    return times.user + times.system + getattr(times, "nice", 0.0)
+    return times.user + times.system + getattr(times, "nice", 0.0) + getattr(times, "steal", 0.0)
 
 
 # ---- interleaved rounds -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from splatmeter.backends.native.limits import measured_flops
 from splatmeter.backends.registry import backend
 from splatmeter.gaussians import filter3d, initialize
 from splatmeter.gaussians.gaussians import filtered_opacities, filtered_scales
@@ -152,6 +153,10 @@ class Ours:
 
     def cycle(self, number: int) -> None:
         self.iterate(number % len(self.work.cameras))
+
+    def multiply_and_add(self, number: int) -> None:
+        """Bare arithmetic on the engine's threads, the same on each: what the machine gives at best."""
+        measured_flops(self.backend)
 
     def passes(self) -> dict[str, float]:
         return dict(self.backend.timings())

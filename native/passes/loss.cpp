@@ -1,6 +1,6 @@
 // Pass 5: L1 and SSIM with their gradient. Both the value and the gradient are separable 11-tap windows with zero
 // padding: of the images' moments first, then of SSIM's derivatives with respect to these moments. Only some rows of the
-// photo and of the derivatives exist at a time: windows that slide down a stripe of the image, in the second-level cache.
+// photo and of the derivatives exist at a time: windows that slide down the image, in the second-level cache.
 #include "../engine.hpp"
 #include "../simd.hpp"
 

@@ -56,14 +56,14 @@ class Drift:
         return self._tables[1]  # [AGES] with the means' own rate of each step
 
     def advance(
-        self, number: int, mean_rate: float, fallen: float = 1.0, one_step_older: OneStepOlder = one_step_older
+        self, number: int, mean_rate: float, fallen: float = 1.0, grow: OneStepOlder = one_step_older
     ) -> None:
         """Account for step `number`: everyone grows one step older and owes one more term.
 
         The rates other than the means' fall together: `fallen` is the step before's over this one's.
         """
         correction = math.sqrt(1 - BETA2**number) / (1 - BETA1**number)
-        self._tables = one_step_older(self._tables, _FADING, (correction, mean_rate * correction), fallen)
+        self._tables = grow(self._tables, _FADING, (correction, mean_rate * correction), fallen)
 
     def pending(self, step: int, rates: Rates) -> Pending:
         return Pending(step, self.unit, self.mean, rates, _FIRST_DECAY, _SECOND_DECAY)

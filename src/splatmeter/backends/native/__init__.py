@@ -150,8 +150,9 @@ class _Engine:
         if step is None:
             self.native.update(tape.number, color_gradient, 0, [], 0.0, 0.0, 0.0)
         else:
+            rates = _rates(step.rates)
             self.native.update(
-                tape.number, color_gradient, step.number, _rates(step.rates), step.beta1, step.beta2, step.epsilon
+                tape.number, color_gradient, step.number, rates, step.beta1, step.beta2, step.epsilon
             )
 
     def adam(self, table: Table, gradients: Gradients, step: AdamStep) -> None:

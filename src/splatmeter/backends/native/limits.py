@@ -40,8 +40,11 @@ class Counts:
 
 
 def measure_limits(backend: Backend) -> Limits:
-    engine = _engine(backend)
-    return Limits(engine.measured_flops(), engine.measured_bandwidth())
+    return Limits(measured_flops(backend), _engine(backend).measured_bandwidth())
+
+
+def measured_flops(backend: Backend) -> float:
+    return _engine(backend).measured_flops()
 
 
 def last_counts(backend: Backend) -> Counts:
