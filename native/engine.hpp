@@ -136,7 +136,7 @@ struct Engine {
   const float *color = nullptr, *transmittance = nullptr;
 
   // loss
-  Buffer<float> photo_rows, window_maps, window_rows;
+  Buffer<float> window_planes, window_rows;
   Buffer<LossValue> loss_sums;      // by channel and block of rows
 
   double seconds[kPasses] = {};

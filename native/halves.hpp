@@ -48,6 +48,10 @@ INLINE i8 truncate(f8 v) { return {__builtin_convertvector(v.low, i4), __builtin
 INLINE f8 to_float(i8 v) { return {__builtin_convertvector(v.low, f4), __builtin_convertvector(v.high, f4)}; }
 
 #if defined(__SSE4_1__)
+INLINE f8 bytes_to_float(uint64_t eight) {
+  const __m128i bytes = _mm_cvtsi64_si128(int64_t(eight));
+  return to_float(i8((i4)_mm_cvtepu8_epi32(bytes), (i4)_mm_cvtepu8_epi32(_mm_srli_si128(bytes, 4))));
+}
 INLINE f8 minimum(f8 a, f8 b) { return {(f4)_mm_min_ps(a.low, b.low), (f4)_mm_min_ps(a.high, b.high)}; }
 INLINE f8 maximum(f8 a, f8 b) { return {(f4)_mm_max_ps(a.low, b.low), (f4)_mm_max_ps(a.high, b.high)}; }
 INLINE f8 square_root(f8 a) { return {(f4)_mm_sqrt_ps(a.low), (f4)_mm_sqrt_ps(a.high)}; }
@@ -63,6 +67,10 @@ INLINE f8 minimum(f8 a, f8 b) { return {a.low < b.low ? a.low : b.low, a.high < 
 INLINE f8 maximum(f8 a, f8 b) { return {a.low > b.low ? a.low : b.low, a.high > b.high ? a.high : b.high}; }
 INLINE f8 choose(i8 mask, f8 yes, f8 no) { return {mask.low < 0 ? yes.low : no.low, mask.high < 0 ? yes.high : no.high}; }
 #if defined(__aarch64__)
+INLINE f8 bytes_to_float(uint64_t eight) {
+  const uint16x8_t wide = vmovl_u8(vcreate_u8(eight));
+  return to_float(i8((i4)vmovl_u16(vget_low_u16(wide)), (i4)vmovl_u16(vget_high_u16(wide))));
+}
 INLINE f8 square_root(f8 a) { return {(f4)vsqrtq_f32((float32x4_t)a.low), (f4)vsqrtq_f32((float32x4_t)a.high)}; }
 INLINE f8 round_down(f8 a) { return {(f4)vrndmq_f32((float32x4_t)a.low), (f4)vrndmq_f32((float32x4_t)a.high)}; }
 INLINE f8 round_up(f8 a) { return {(f4)vrndpq_f32((float32x4_t)a.low), (f4)vrndpq_f32((float32x4_t)a.high)}; }
@@ -71,6 +79,7 @@ INLINE int sign_bits(i8 mask) {
   return vaddvq_s32((int32x4_t)(low | high));
 }
 #else
+INLINE f8 bytes_to_float(uint64_t eight) { f8 r; for (int l = 0; l < 8; l++) r[l] = float(eight >> 8 * l & 255); return r; }
 INLINE f8 square_root(f8 a) { f8 r; for (int l = 0; l < 8; l++) r[l] = __builtin_sqrtf(a[l]); return r; }
 INLINE f8 round_down(f8 a) { f8 r; for (int l = 0; l < 8; l++) r[l] = __builtin_floorf(a[l]); return r; }
 INLINE f8 round_up(f8 a) { f8 r; for (int l = 0; l < 8; l++) r[l] = __builtin_ceilf(a[l]); return r; }

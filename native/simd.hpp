@@ -31,6 +31,7 @@ typedef int32_t i4 __attribute__((vector_size(16)));
 
 INLINE i8 truncate(f8 v) { return __builtin_convertvector(v, i8); }
 INLINE f8 to_float(i8 v) { return __builtin_convertvector(v, f8); }
+INLINE f8 bytes_to_float(uint64_t eight) { return to_float((i8)_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(int64_t(eight)))); }
 INLINE f8 minimum(f8 a, f8 b) { return (f8)_mm256_min_ps((__m256)a, (__m256)b); }
 INLINE f8 maximum(f8 a, f8 b) { return (f8)_mm256_max_ps((__m256)a, (__m256)b); }
 INLINE f8 square_root(f8 a) { return (f8)_mm256_sqrt_ps((__m256)a); }

@@ -52,9 +52,9 @@ PREPARE_PAIR = 180
 """Exact rows in each of a tile's four strips."""
 SUM_PAIR = 10 * (LANES - 1)
 
-LOSS = 3 * 348
-"""Per pixel: windows of four moments down 110 and across 64, SSIM and its derivatives 45, windows of three
-derivative maps down 66 and across 48, gradient 12, L1 3; three channels."""
+LOSS = 3 * 289
+"""Per pixel: moments 5, windows of four of them down 64 and across 64, SSIM and its derivatives 45, windows
+of three derivative maps down 48 and across 48, gradient 12, L1 3; three channels."""
 
 
 @dataclass(frozen=True, slots=True)
