@@ -11,7 +11,7 @@ Gaussians: the garden told with 50 k to 3 M Gaussians (rows chosen evenly, or co
 own sizes; the volume covered stays), 648x420. Pixels: 138 k Gaussians at 0.1 to 4 megapixels. Threads: two
 and more against one, on the yardstick's workloads and on garden_512 from its points; there a ratio is a
 speed-up, and beside it stands what bare arithmetic in registers gained in the same rounds: two cores that a
-host shares with others give less than twice of one.
+host shares with others give less than twice of one, and not both the same: one thread takes turns on either.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import argparse
 import math
 import os
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 
 from measuring import (
@@ -107,12 +108,36 @@ def with_threads(folder: Path, scene: Path, rounds: int) -> list[dict]:
 
 
 def speed_up(label: str, work: Workload, threads: int, rounds: int) -> dict:
-    engines = {"1": Ours(work, 1), str(threads): Ours(work, threads)}
-    arms = [Arm(name, engine.cycle, engine.passes) for name, engine in engines.items()]
-    arms += [Arm(f"arithmetic {name}", engine.multiply_and_add) for name, engine in engines.items()]
+    """One thread takes a turn on each of the cores that the many work on: a host gives them unequally."""
+    cores = cores_of(threads)
+    alone, together = Ours(work, 1), Ours(work, threads)
+    places: dict[str, tuple[Ours, list[int]]] = {f"1 on {core}": (alone, [core]) for core in cores}
+    places["many"] = (together, cores)
+    arms = []
+    for name, (engine, where) in places.items():
+        arms.append(Arm(name, pinned(engine.cycle, where), engine.passes))
+        arms.append(Arm(f"arithmetic {name}", pinned(engine.multiply_and_add, where)))
     found = interleave(arms, rounds, len(work.cameras))
-    arithmetic = found.ratio("arithmetic 1", f"arithmetic {threads}")  # each thread does as much as one alone
-    return point(label, found, "1", str(threads)) | {CONTROL: [threads * value for value in arithmetic]}
+    ones = [name for name in places if name != "many"]
+    found.average("1", ones), found.average("arithmetic 1", [f"arithmetic {name}" for name in ones])
+    arithmetic = found.ratio("arithmetic 1", "arithmetic many")  # each thread does as much as one alone
+    return point(label, found, "1", "many") | {CONTROL: [threads * value for value in arithmetic]}
+
+
+def cores_of(threads: int) -> list[int]:
+    return sorted(os.sched_getaffinity(0))[:threads] if hasattr(os, "sched_getaffinity") else [0]
+
+
+def pinned(run: Callable[[int], None], cores: list[int]) -> Callable[[int], None]:
+    """On these cores, as far as this thread goes; the pool's own threads are left alone."""
+
+    def run_there(number: int) -> None:
+        everywhere = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, cores)
+        run(number)
+        os.sched_setaffinity(0, everywhere)  # threads made later would inherit it
+
+    return run_there if hasattr(os, "sched_setaffinity") else run
 
 
 def over_processes(parts: list[dict]) -> dict:

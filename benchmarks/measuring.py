@@ -103,6 +103,14 @@ class Rounds:
         pairs = [(entry[over].get(name, 0.0), entry[under].get(name, 0.0)) for entry in self.passes]
         return interval([math.log(a / b) for a, b in pairs if a > 0 and b > 0])
 
+    def average(self, name: str, arms: Sequence[str]) -> None:
+        """One more arm: the mean of these, round by round."""
+        self.arms.append(name)
+        for seconds, passes in zip(self.seconds, self.passes, strict=True):
+            seconds[name] = float(np.mean([seconds[arm] for arm in arms]))
+            keys = passes[arms[0]]
+            passes[name] = {key: float(np.mean([passes[arm][key] for arm in arms])) for key in keys}
+
     def median_ms(self, arm: str, name: str | None = None) -> float:
         values = [
             entry[arm] if name is None else parts[arm].get(name, math.nan)
