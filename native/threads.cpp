@@ -14,6 +14,7 @@ namespace {
 // much: spin for a while, then sleep. Spinning for good would halve the speed as soon as any other process
 // wants the core.
 constexpr int kSpins = 8000;
+constexpr int kWorthDividing = 1 << 14;
 
 template <class T>
 void wait_while_equal(const std::atomic<T>& value, T old) {
@@ -42,6 +43,8 @@ ThreadPool::~ThreadPool() {
   generation_.notify_all();
   for (int i = 1; i < threads_; i++) workers_[i - 1].join();
 }
+
+int ThreadPool::parts_of(int count, int per_thread) const { return threads_ * (threads_ > 1 && count > kWorthDividing ? per_thread : 1); }
 
 void ThreadPool::run(int count, Task task, void* context) {
   if (count <= 0) return;

@@ -15,6 +15,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const { return threads_; }
+  // How many parts to cut so many things into: one a thread, or several where they are many, so that none waits long.
+  int parts_of(int count, int per_thread) const;
 
   using Task = void (*)(void* context, int index, int worker);
   // Calls task(context, index, worker) once for each index in [0, count); workers take the next free index.

@@ -40,7 +40,7 @@ INLINE void tile_runs(const Splat& splat, const TileBox& box, int columns, Visit
 }
 
 using Part = BinPart;
-constexpr int kPartsPerThread = 8, kWorthDividing = 1 << 14;
+constexpr int kPartsPerThread = 8;
 
 void count_part(Engine& engine, const uint32_t* order, Part& part) {
   TileBox* boxes = engine.boxes.data();
@@ -79,7 +79,7 @@ void scatter_part(Engine& engine, const uint32_t* order, const Part& part) {
 void bin(Engine& engine) {
   // Near Gaussians cover more tiles than far ones: several parts a thread even that out.
   const int count = engine.visible_count, tiles = engine.tile_columns * engine.tile_rows;
-  const int parts = engine.pool.size() * (engine.pool.size() > 1 && count > kWorthDividing ? kPartsPerThread : 1);
+  const int parts = engine.pool.parts_of(count, kPartsPerThread);
   const uint32_t* order = engine.depth_order.data();
   uint32_t *counts = engine.tile_counts.at_least(size_t(parts) * tiles), *begins = engine.tile_begin.at_least(tiles + 1);
   TileRun* runs = engine.runs.at_least(size_t(parts) * engine.tile_rows_touched);  // pages not used are never touched

@@ -9,7 +9,7 @@ namespace {
 constexpr int kMostBits = 11;
 constexpr size_t kMostValues = size_t{1} << kMostBits;
 
-constexpr int kPartsPerThread = 4, kWorthDividing = 1 << 14;
+constexpr int kPartsPerThread = 4;
 
 struct Digit { int shift, bits; };
 
@@ -38,7 +38,7 @@ void sort_digit(ThreadPool& pool, int parts, uint32_t* histograms, Digit digit, 
 }  // namespace
 
 void sort_by_depth(Engine& engine) {
-  const int count = engine.visible_count, parts = engine.pool.size() * (engine.pool.size() > 1 && count > kWorthDividing ? kPartsPerThread : 1);
+  const int count = engine.visible_count, parts = engine.pool.parts_of(count, kPartsPerThread);
   uint32_t* histograms = engine.histograms.at_least(parts * kMostValues);
   const uint32_t range = count ? engine.farthest - engine.nearest : 0;
   const int range_bits = range ? 32 - __builtin_clz(range) : 1, bits = (range_bits + 2) / 3;
