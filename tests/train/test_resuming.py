@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from running import Make, bits, of, run
 
+from splatmeter.backend import Backend
 from splatmeter.errors import CheckpointError, MissingFile, UsageError
 from splatmeter.events import (
     Saved,
     Started,
     Warned,
 )
-from splatmeter.ops import Backend
 from splatmeter.train import container
 
 

@@ -13,9 +13,10 @@ from ...ops import (
     OPACITY_LOGITS,
     ROTATIONS,
     SECOND_GEOMETRY,
-    Exploration,
     Table,
 )
+from ..kernels import Exploration
+from ..lazy_adam import pending_of
 
 GATE_SLOPE, GATE_MIDDLE = 100.0, 0.005
 GATE_CUT_OFF = 1e-8
@@ -33,7 +34,7 @@ def explore(table: Table, exploration: Exploration) -> None:
     slope = exploration.scale_weight * scale  # [N, 3]
     geometry[:, LOG_SCALES] -= steps * rates.scale * _share(slope, second[:, LOG_SCALES])
     gate = 1 / (1 + np.exp(GATE_SLOPE * (opacity - GATE_MIDDLE)))  # [N]
-    strength = np.where(gate > GATE_CUT_OFF, gate, 0) * np.sqrt(steps) * exploration.noise * rates.mean
+    strength = np.where(gate > GATE_CUT_OFF, gate, 0) * exploration.noise_distance
     axes = _rotations(geometry[:, ROTATIONS]) * scale[:, None, :]  # [N, 3, 3]
     draws = normals(exploration, table.count)  # [N, 3]
     geometry[:, MEANS] += strength[:, None] * np.einsum("nij,nkj,nk->ni", axes, axes, draws)
@@ -65,10 +66,11 @@ def _two_normals(one: NDArray[np.uint32], two: NDArray[np.uint32]) -> tuple[F64,
 def _second_moments(table: Table) -> F64:
     """As they would be had unseen rows not been left behind [N, 11]."""
     moments = table.geometry_moments[:, SECOND_GEOMETRY : SECOND_GEOMETRY + 11].astype(np.float64) ** 2
-    if table.pending is None:
+    pending = pending_of(table)
+    if pending is None:
         return moments
-    age = np.maximum(table.pending.step - table.geometry[:, LAST_UPDATE], 0)  # [N]
-    return moments * (float(table.pending.second_decay[1]) ** age)[:, None]
+    age = np.maximum(pending.step - table.geometry[:, LAST_UPDATE], 0)  # [N]
+    return moments * (float(pending.second_decay[1]) ** age)[:, None]
 
 
 def _share(slope: F64, second: F64) -> F64:

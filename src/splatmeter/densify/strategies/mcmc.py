@@ -15,10 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from splatmeter.backend import Change, GrowthRule
 from splatmeter.densify import prune
+from splatmeter.densify.strategy import Hands, Strategy
 from splatmeter.densify.surgery import rearranged
 from splatmeter.gaussians import gaussians
-from splatmeter.ops import F64, LOG_SCALES, MEANS, OPACITY_LOGITS, Backend, Table
+from splatmeter.ops import F64, LOG_SCALES, MEANS, OPACITY_LOGITS, Table
 
 GROWTH = 0.05
 """The set grows by this share at a time until the budget is reached."""
@@ -29,37 +31,44 @@ MOST_TOGETHER = 51
 HIGHEST_OPACITY = 1 - 1e-6
 
 
+EXPLORING_INTERVAL = 10
+"""Noise of ten steps has the variance of one draw ten times as large, and a gradient that hardly changes
+moves ten times as far in ten steps: done together they cost a tenth, and mean the same."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Relocation:
     live: NDArray[np.int64]  # [L] rows that stay
     hosts: NDArray[np.int64]  # [K] rows that are copied, with repetitions
+    change: Change
+
+    def perform(self, table: Table, hands: Hands) -> Table:
+        """The old table is used up. Copies start with zero moments, their hosts keep theirs."""
+        times = np.bincount(self.hosts, minlength=table.count) + 1  # [N] Gaussians in each place
+        opacity = np.minimum(gaussians.sigmoid(table.geometry[:, OPACITY_LOGITS]), HIGHEST_OPACITY)  # [N]
+        shared = times > 1  # [N]
+        new_opacity, shrink = shares(opacity[shared], times[shared])
+        lowest = np.maximum(new_opacity, prune.LOWEST_OPACITY)
+        table.geometry[shared, OPACITY_LOGITS] = gaussians.logit(lowest)
+        table.geometry[shared, LOG_SCALES] += np.log(shrink)[:, None].astype(np.float32)
+        sources = np.concatenate([self.live, self.hosts])  # [M]
+        fresh = np.arange(len(sources)) >= len(self.live)  # [M]
+        return rearranged(table, sources, fresh, table.geometry[sources, MEANS], hands)[0]
 
 
-def plan(table: Table, budget: int, generator: np.random.Generator) -> Relocation:
+def plan(table: Table, rule: GrowthRule) -> Relocation:
     """Every faint row makes room for a copy, and up to a twentieth more are added. The table is settled."""
+    budget = rule.budget or table.count
     faint = prune.faint(table, prune.LOWEST_OPACITY)  # [N]
     live = np.flatnonzero(~faint)
     if not len(live):
-        return Relocation(np.arange(table.count), live)
+        return Relocation(np.arange(table.count), live, Change(0, 0, 0))
     grown = min(budget, table.count + int(GROWTH * table.count))
     copies = max(grown, min(table.count, budget)) - len(live)
     weights = np.cumsum(gaussians.sigmoid(table.geometry[live, OPACITY_LOGITS]))  # [L]
-    draws = generator.random(max(0, copies)) * weights[-1]  # [K]
+    draws = rule.generator.random(max(0, copies)) * weights[-1]  # [K]
     places = np.minimum(np.searchsorted(weights, draws, side="right"), len(live) - 1)
-    return Relocation(live, live[places])
-
-
-def relocate(table: Table, relocation: Relocation, backend: Backend) -> Table:
-    """The old table is used up. Copies start with zero moments, their hosts keep theirs."""
-    times = np.bincount(relocation.hosts, minlength=table.count) + 1  # [N] Gaussians in each place
-    opacity = np.minimum(gaussians.sigmoid(table.geometry[:, OPACITY_LOGITS]), HIGHEST_OPACITY)  # [N]
-    shared = times > 1  # [N]
-    new_opacity, shrink = shares(opacity[shared], times[shared])
-    table.geometry[shared, OPACITY_LOGITS] = gaussians.logit(np.maximum(new_opacity, prune.LOWEST_OPACITY))
-    table.geometry[shared, LOG_SCALES] += np.log(shrink)[:, None].astype(np.float32)
-    sources = np.concatenate([relocation.live, relocation.hosts])  # [M]
-    fresh = np.arange(len(sources)) >= len(relocation.live)  # [M]
-    return rearranged(table, sources, fresh, table.geometry[sources, MEANS], backend)[0]
+    return Relocation(live, live[places], Change(len(places), 0, table.count - len(live)))
 
 
 def shares(opacity: F64, times: NDArray[np.int64]) -> tuple[F64, F64]:
@@ -80,3 +89,8 @@ def _coefficients(number: int) -> F64:
     """Of o'^(k + 1), k = 0 ... N - 1. Binomials C(i - 1, k) summed over i are C(N, k + 1)."""
     signed = [math.comb(number, k + 1) * (-1.0) ** k / math.sqrt(k + 1) for k in range(number)]
     return np.array(signed)  # [N]
+
+
+MCMC = Strategy(
+    "mcmc", plan, resets_opacities=False, needs_budget=True, exploring_interval=EXPLORING_INTERVAL
+)
