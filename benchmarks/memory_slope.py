@@ -78,7 +78,7 @@ class Child:
         middle = float(np.exp(np.median(geometry[::97, LOG_SCALES].max(axis=1))))
         rule = DensifySettings(extent=middle, strategy="3dgs", percent_dense=1.0, threshold=0.5)
         del geometry  # the old rows must be free to go
-        self.change = self.model.grow(Densifier(rule).rule(600, np.random.default_rng(0)))
+        self.change = self.model.grow(Densifier(rule).rule(600))
         self.model.refresh_filter(self.work.cameras)
 
     def stage(self, name: str, work) -> None:

@@ -80,7 +80,9 @@ class GrowthRule:
 
     strategy: str
     """A name in `densify.strategies`."""
-    generator: np.random.Generator
+    seed: int
+    step: int
+    """With the seed, the row and the child it names the random numbers (densify/draws.py)."""
     threshold: float
     """Mean screen-space gradient from which a Gaussian is densified."""
     dense_scale: float

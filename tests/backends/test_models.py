@@ -44,7 +44,7 @@ def order(number: int, **changes: Any) -> TrainStep:
 
 def rule(strategy: str, **changes: Any) -> GrowthRule:
     numbers = {"threshold": 1e-4, "dense_scale": 0.1, "lowest_opacity": 0.005, "largest_scale": math.inf}
-    limits = {"budget": 200, "generator": np.random.default_rng(7)}
+    limits = {"budget": 200, "seed": 7, "step": 20}
     return GrowthRule(strategy=strategy, **(numbers | limits | changes))
 
 

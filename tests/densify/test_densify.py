@@ -75,9 +75,9 @@ def grown(table: Table, step: int = 600, **changes: Any) -> tuple[Table, Any]:
     return performed(Densifier(settings(**changes)), step, table)
 
 
-def performed(densifier: Densifier, step: int, table: Table, seed: int = 0) -> tuple[Table, Any]:
+def performed(densifier: Densifier, step: int, table: Table) -> tuple[Table, Any]:
     assert densifier.strategy.plan is not None
-    operation = densifier.strategy.plan(table, densifier.rule(step, np.random.default_rng(seed)))
+    operation = densifier.strategy.plan(table, densifier.rule(step))
     return operation.perform(table, HANDS), operation.change
 
 
@@ -153,7 +153,7 @@ def test_children_scatter_like_their_parent_along_its_turned_axes() -> None:
         np.array([math.cos(half), 0, 0, math.sin(half)]) * 2.5
     )  # about z, any length
     nobody = np.zeros(count, bool)
-    surgery = Surgery(nobody, nobody, ~nobody, Change(0, count, 0), np.random.default_rng(2))
+    surgery = Surgery(nobody, nobody, ~nobody, Change(0, count, 0), seed=2)
     children = surgery.perform(table, HANDS)
     # 40 000 draws: the standard error of a standard deviation is 0.35 %
     assert children.geometry[:, MEANS].std(axis=0) == pytest.approx([0.02, 0.3, 0.1], rel=0.02)
@@ -174,9 +174,15 @@ def test_rows_come_out_in_the_backends_order() -> None:
     assert result.harmonics[:, 0].tolist() == [3, 1, 2, 0]
 
 
-def test_the_same_generator_gives_the_same_children() -> None:
-    first, second = (grown(table_of([LARGE] * 3, [0.5] * 3, [1e-3] * 3))[0] for _ in range(2))
-    assert np.array_equal(first.geometry, second.geometry)
+def test_children_are_placed_by_seed_step_and_row_alone() -> None:
+    def places(step: int = 600, seed: int = 0, rows: int = 3) -> np.ndarray:
+        table = table_of([LARGE] * rows, [0.5] * rows, [1e-3] * rows)
+        return grown(table, step, seed=seed)[0].geometry[:, MEANS]
+
+    np.testing.assert_array_equal(places(), places())
+    assert set(places().ravel()) <= set(places(rows=5).ravel())  # whoever else is split
+    assert not set(places().ravel()) & set(places(step=700).ravel())
+    assert not set(places().ravel()) & set(places(seed=1).ravel())
 
 
 # ---- pruning and budget -----------------------------------------------------------------------------------

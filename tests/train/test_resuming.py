@@ -195,3 +195,21 @@ def test_a_checkpoint_without_its_account_is_refused(make: Make, backend: Backen
     container.write(path, arrays, state)
     with pytest.raises(CheckpointError, match=what):
         run(make(resume=True), backend)
+
+
+@pytest.mark.parametrize(
+    ("step", "strategy", "told"), [(20, "gof", True), (36, "gof", False), (20, "none", False)]
+)
+def test_a_checkpoint_with_a_generator_goes_on_and_says_that_later_draws_differ(
+    make: Make, backend: Backend, step: int, strategy: str, told: bool
+) -> None:
+    first = make(iterations=step, checkpoint_iterations=(step,), densification=strategy)
+    run(first, backend)
+    path = first.model_path / f"chkpnt{step}.safetensors"
+    arrays, state = container.read(path)
+    del state["draws"]
+    state["generator"] = np.random.default_rng(0).bit_generator.state
+    container.write(path, arrays, state)
+    events = run(make(resume=True, densification=strategy), backend)
+    assert any("older splatmeter" in event.message for event in of(Warned, events)) is told
+    assert events[-1].step == 40

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from splatmeter.backend import Explore
 from splatmeter.backends.lazy_adam import AdamStep
+from splatmeter.densify.draws import keys_of
 from splatmeter.ops import F32, Pinhole, RasterSettings, Rates, Similarity, Table
 
 
@@ -71,9 +72,8 @@ class Exploration:
         return math.sqrt(self.steps) * self.noise * self.rates.mean
 
     def random_keys(self) -> list[int]:
-        """Five 32-bit words; a row's random bits are mixed(mixed(row + keys[0]) ^ keys[1 to 4])."""
-        generator = np.random.SeedSequence((self.seed, self.number))
-        return [int(word) for word in generator.generate_state(5)]
+        """Five words, from which densify/draws.py makes a row's numbers."""
+        return keys_of(self.seed, self.number)
 
 
 def exploration(asked: Explore, rates: Rates, number: int, count: int) -> Exploration:

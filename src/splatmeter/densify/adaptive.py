@@ -42,7 +42,8 @@ def plan(table: Table, rule: GrowthRule, criterion: Criterion) -> Surgery:
         clone=clone & ~gone,
         split=split & ~gone_child,
         change=Change(int(clone.sum()), int(split.sum()), int(pruned)),
-        generator=rule.generator,
+        seed=rule.seed,
+        step=rule.step,
     )
 
 

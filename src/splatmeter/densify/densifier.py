@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-
-import numpy as np
 
 from splatmeter.backend import GrowthRule
 from splatmeter.densify import prune
@@ -20,6 +19,7 @@ class DensifySettings:
     """The original's flags with their defaults, and ours."""
 
     extent: float
+    seed: int = 0
     strategy: str = "gof"
     first: int = 500
     until: int = 15_000
@@ -63,13 +63,14 @@ class Densifier:
         """Whether statistics of this step are going to be used."""
         return self.strategy.plan is not None and 0 < step < self.settings.until
 
-    def rule(self, step: int, generator: np.random.Generator) -> GrowthRule:
+    def rule(self, step: int) -> GrowthRule:
         """Of the densification after this step."""
         settings = self.settings
-        limit = prune.LARGEST_SHARE * settings.extent if self._size_matters(step) else np.inf
+        limit = prune.LARGEST_SHARE * settings.extent if self._size_matters(step) else math.inf
         return GrowthRule(
             strategy=self.strategy.name,
-            generator=generator,
+            seed=settings.seed,
+            step=step,
             threshold=settings.threshold,
             dense_scale=settings.percent_dense * settings.extent,
             lowest_opacity=self.lowest_opacity(aggressive=self.prunes_at(step)),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter.backend import Change
+from splatmeter.densify.draws import FIRST_CHILD, keys_of, normals
 from splatmeter.densify.strategy import Hands
 from splatmeter.ops import F32, LOG_SCALES, MEANS, ROTATIONS, Table
 
@@ -27,7 +28,9 @@ class Surgery:
     clone: NDArray[np.bool_]  # [N] append an exact copy
     split: NDArray[np.bool_]  # [N] append two smaller children in its place (not kept, then)
     change: Change
-    generator: np.random.Generator
+    seed: int = 0
+    step: int = 0
+    """Name the draws of the children's places."""
 
     def perform(self, table: Table, hands: Hands) -> Table:
         """Rows in Morton order; the old table, which must be settled, is used up.
@@ -39,7 +42,7 @@ class Surgery:
         fresh = np.arange(len(sources)) >= len(kept)  # [M]
         first_child = len(kept) + len(cloned)
         means = table.geometry[sources, MEANS]  # [M, 3]
-        means[first_child:] += _offsets(table.geometry[split], self.generator)
+        means[first_child:] += _offsets(table.geometry[split], split, self.seed, self.step)
         changed, order = rearranged(table, sources, fresh, means, hands)
         children = np.flatnonzero(order >= first_child)  # [2K] rows in the new table
         changed.geometry[children, MEANS] = means[order[children]]
@@ -51,7 +54,7 @@ def removal(gone: NDArray[np.bool_]) -> Surgery:
     """Only these rows go."""
     none = np.zeros_like(gone)
     change = Change(0, 0, int(np.count_nonzero(gone)))
-    return Surgery(~gone, none, none, change, np.random.default_rng(0))  # no child, no draw
+    return Surgery(~gone, none, none, change)
 
 
 def rearranged(
@@ -63,11 +66,12 @@ def rearranged(
     return changed, order
 
 
-def _offsets(parents: F32, generator: np.random.Generator) -> F32:
+def _offsets(parents: F32, rows: NDArray[np.int64], seed: int, step: int) -> F32:
     """R(q) e with e ~ N(0, diag(s^2)): all first children, then all second ones [2K, 3]."""
     with np.errstate(over="ignore"):
         sigma = np.exp(parents[:, LOG_SCALES])  # [K, 3] raw: the 3D filter has no part in this
-    draws = generator.standard_normal((CHILDREN, len(parents), 3), dtype=np.float32) * sigma  # [2, K, 3]
+    keys = [keys_of(seed, step, FIRST_CHILD + child) for child in range(CHILDREN)]
+    draws = np.stack([normals(key, rows).astype(np.float32) for key in keys]) * sigma  # [2, K, 3]
     turned = np.einsum("kij,ckj->cki", rotation_matrices(parents[:, ROTATIONS]), draws)  # [2, K, 3]
     return turned.reshape(-1, 3).astype(np.float32)
 

@@ -108,7 +108,6 @@ def _begin(config: TrainConfig, scene: Scene, backend: Backend) -> Resumed:
         model=backend.upload(initialize.from_points(points, backend)),
         losses=Losses(config.lambda_dssim),
         sampler=view_sampler(scene, config),
-        generator=np.random.default_rng(config.seed),
     )
     return Resumed(state, 0.0, {}, (said,) if left_out else ())
 

@@ -81,7 +81,7 @@ def _record(state: TrainingState, scene: Scene, config: TrainConfig, clock_secon
         "moments": "normalized",
         "train_views": list(names),
         "sampler": state.sampler.state(),
-        "generator": state.generator.bit_generator.state,
+        "draws": "by name",
         "trained_on": list(lineage.images),
         "ancestry": "known" if lineage.known else "unknown",
     }
@@ -99,18 +99,17 @@ def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Res
                 "Pass the scene it was trained on."
             )
         model = backend.upload(*content(path, arrays, record))
-        sampler, generator, warnings = _chances(record, scene, config)
+        sampler, warnings = _order_of_views(record, scene, config)
         state = TrainingState(
             model=model,
             losses=Losses(config.lambda_dssim, float(record["loss_average"]), record["recent_losses"]),
             sampler=sampler,
-            generator=generator,
             step=int(record["step"]),
             grown=int(record["grown"]),
             sh_degree=int(record["sh_degree"]),
             ancestry=Ancestry(tuple(record["trained_on"]), record["ancestry"] == "known"),
         )
-        said = (*warnings, *_other_arithmetic(record, backend.facts))
+        said = (*warnings, *_other_arithmetic(record, backend.facts), *_other_draws(record, config))
         return Resumed(state, float(record["clock_seconds"]), record["config"], said)
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise CheckpointError(
@@ -147,24 +146,28 @@ def _other_arithmetic(record: Mapping[str, Any], engine: Facts) -> list[str]:
     ]
 
 
-def _chances(
+def _other_draws(record: Mapping[str, Any], config: TrainConfig) -> list[str]:
+    """Checkpoints of before random numbers had names carry a generator instead."""
+    over = config.densification == "none" or int(record["step"]) >= config.densify_until_iter
+    if "generator" not in record or over:
+        return []
+    return [
+        "The checkpoint is of an older splatmeter, whose random numbers came in another way: from here on "
+        "split and relocated Gaussians are placed as well, but not in the same places."
+    ]
+
+
+def _order_of_views(
     record: Mapping[str, Any], scene: Scene, config: TrainConfig
-) -> tuple[ViewSampler, np.random.Generator, tuple[str, ...]]:
-    """The order of views and the random numbers: continued for the same split and seed, else begun anew."""
+) -> tuple[ViewSampler, tuple[str, ...]]:
+    """Continued for the same split and seed, else begun anew."""
     sampler = view_sampler(scene, config)
     same_views = record["train_views"] == [view.name for view in scene.train]
     if same_views and record["config"].get("seed") == config.seed:
         sampler.restore(record["sampler"])
-        return sampler, _generator(record["generator"]), ()
+        return sampler, ()
     what = "seed is" if same_views else "training views are"
-    said = f"The {what} not the checkpoint's: order of views and random numbers start anew."
-    return sampler, np.random.default_rng(config.seed), (said,)
-
-
-def _generator(state: Mapping[str, Any]) -> np.random.Generator:
-    generator = np.random.default_rng()
-    generator.bit_generator.state = dict(state)
-    return generator
+    return sampler, (f"The {what} not the checkpoint's: order of views and random numbers start anew.",)
 
 
 _HARMLESS = {

@@ -194,6 +194,7 @@ class TrainConfig:
     def densify_settings(self, extent: float) -> DensifySettings:
         return DensifySettings(
             extent=extent,
+            seed=self.seed,
             strategy=self.densification,
             first=self.densify_from_iter,
             until=self.densify_until_iter,

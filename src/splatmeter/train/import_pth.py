@@ -61,7 +61,6 @@ def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Res
         model=backend.upload(table, optimizer),
         losses=Losses(config.lambda_dssim),
         sampler=view_sampler(scene, config),
-        generator=np.random.default_rng(config.seed),
         step=step,
         grown=step,  # the original writes checkpoints after densification
         sh_degree=degree,

@@ -37,7 +37,6 @@ class TrainingState:
     model: Model
     losses: Losses
     sampler: ViewSampler
-    generator: np.random.Generator
     step: int = 0
     grown: int = 0
     """Steps whose densification, reset and filter refresh have been done."""

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from splatmeter.backend import Change, GrowthRule
 from splatmeter.densify import prune
+from splatmeter.densify.draws import RELOCATION, keys_of, uniform
 from splatmeter.densify.strategy import Hands, Strategy
 from splatmeter.densify.surgery import rearranged
 from splatmeter.gaussians import gaussians
-from splatmeter.ops import F64, LOG_SCALES, MEANS, OPACITY_LOGITS, Table
+from splatmeter.ops import F32, F64, LOG_SCALES, MEANS, OPACITY_LOGITS, Table
 
 GROWTH = 0.05
 """The set grows by this share at a time until the budget is reached."""
@@ -30,6 +31,9 @@ MOST_TOGETHER = 51
 
 HIGHEST_OPACITY = 1 - 1e-6
 
+
+ONE = 2.0**32
+"""An opacity of 1 among the weights of hosts."""
 
 EXPLORING_INTERVAL = 10
 """Noise of ten steps has the variance of one draw ten times as large, and a gradient that hardly changes
@@ -65,10 +69,16 @@ def plan(table: Table, rule: GrowthRule) -> Relocation:
         return Relocation(np.arange(table.count), live, Change(0, 0, 0))
     grown = min(budget, table.count + int(GROWTH * table.count))
     copies = max(grown, min(table.count, budget)) - len(live)
-    weights = np.cumsum(gaussians.sigmoid(table.geometry[live, OPACITY_LOGITS]))  # [L]
-    draws = rule.generator.random(max(0, copies)) * weights[-1]  # [K]
-    places = np.minimum(np.searchsorted(weights, draws, side="right"), len(live) - 1)
-    return Relocation(live, live[places], Change(len(places), 0, table.count - len(live)))
+    hosts = live[drawn_places(table.geometry[live, OPACITY_LOGITS], copies, rule)]  # [K]
+    return Relocation(live, hosts, Change(len(hosts), 0, table.count - len(live)))
+
+
+def drawn_places(logits: F32, copies: int, rule: GrowthRule) -> NDArray[np.int64]:
+    """In proportion to opacity [K]. Sums of whole numbers are the same in whatever order they are added."""
+    weights = np.cumsum(np.rint(gaussians.sigmoid(logits) * ONE).astype(np.uint64))  # [L]
+    keys = keys_of(rule.seed, rule.step, RELOCATION)
+    draws = (uniform(keys, np.arange(max(0, copies))) * float(weights[-1])).astype(np.uint64)  # [K]
+    return np.minimum(np.searchsorted(weights, draws, side="right"), len(logits) - 1)
 
 
 def shares(opacity: F64, times: NDArray[np.int64]) -> tuple[F64, F64]:
