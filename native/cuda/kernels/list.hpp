@@ -1,0 +1,28 @@
+// Every kernel with its arguments, for whoever must name them all: the loader and the emulator.
+#pragma once
+#include "arguments.hpp"
+
+#define SPLAT_CARD_KERNELS(X) \
+  X(project, ProjectArguments) \
+  X(count_rows, CountArguments) \
+  X(count_top, CountArguments) \
+  X(compact, CountArguments) \
+  X(scan_sums, ScanArguments) \
+  X(scan_top, ScanArguments) \
+  X(scan_apply, ScanArguments) \
+  X(emit, EmitArguments) \
+  X(tile_begins, TileBeginsArguments) \
+  X(blend_forward, BlendArguments) \
+  X(blend_backward, BlendArguments) \
+  X(blend_backward_absolute, BlendArguments) \
+  X(loss_values, LossArguments) \
+  X(loss_gradient, LossArguments) \
+  X(loss_total, TotalArguments) \
+  X(update, UpdateArguments) \
+  X(gradients, UpdateArguments)
+
+#define SPLAT_CARD_SORTS(X) \
+  X(radix_count, u32) \
+  X(radix_scatter, u32) \
+  X(radix_count_wide, u64) \
+  X(radix_scatter_wide, u64)

@@ -1,0 +1,39 @@
+#include "primitives.hpp"
+
+namespace splat::card {
+
+void Scanner::operator()(const Scan& scan) {
+  const u32 blocks = blocks_of(scan.limit, kBlockItems);
+  const ScanArguments a = {scan.values, scan.order, scan.count, scan.limit, scan.shift, scan.mask, blocks, sums_.at_least(blocks), scan.out, scan.total};
+  card_.launch(Card::k_scan_sums, {blocks}, kThreads, a);
+  card_.launch(Card::k_scan_top, {}, kThreads, a);
+  card_.launch(Card::k_scan_apply, {blocks}, kThreads, a);
+}
+
+template <class Key>
+Sorted<Key> Sorter<Key>::operator()(const Key* keys, const u32* values, const u32* count, u32 limit, int from, int to, double reserve) {
+  constexpr bool wide = sizeof(Key) == 8;
+  const u32 blocks = blocks_of(limit, kBlockItems);
+  u32* counts = counts_.at_least(size_t(kDigits) * blocks, reserve);
+  Sorted<Key> sorted = {keys, values};
+  for (int k = 0; k < 2; k++) keys_[k].at_least(limit, reserve), values_[k].at_least(limit, reserve);
+  for (int shift = from; shift < to; shift += kDigitBits) {
+    const int turn = sorted.keys == keys_[0].data();  // never onto what is read
+    const SortArguments<Key> a = {sorted.keys, sorted.values, count, limit, u32(shift), blocks, counts, keys_[turn].data(), values_[turn].data()};
+    card_.launch(wide ? Card::k_radix_count_wide : Card::k_radix_count, {blocks}, kThreads, a);
+    scan_({.values = counts, .limit = kDigits * blocks, .out = counts});
+    card_.launch(wide ? Card::k_radix_scatter_wide : Card::k_radix_scatter, {blocks}, kThreads, a);
+    sorted = {a.new_keys, a.new_values};
+  }
+  return sorted;
+}
+
+template <class Key> void Sorter<Key>::release() {
+  counts_.release();
+  for (int k = 0; k < 2; k++) keys_[k].release(), values_[k].release();
+}
+
+template class Sorter<u32>;
+template class Sorter<u64>;
+
+}  // namespace splat::card
