@@ -15,6 +15,7 @@ namespace {
 template <int Dimensions> using Floats = nb::ndarray<float, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
 using PhotoArray = nb::ndarray<const uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Words = nb::ndarray<uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Wide = nb::ndarray<uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Flags = nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Unlocked = nb::gil_scoped_release;
 
@@ -129,6 +130,74 @@ class PyCard {
     engine_->update(colour_gradient.data(), step.get());
   }
 
+  // ---- training
+  void put_photo(uint64_t key, PhotoArray planes) {
+    Unlocked unlocked;
+    engine_->photos().put(key, planes.data(), planes.size());
+  }
+  void get_photo(uint64_t key, nb::ndarray<uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu> planes) { engine_->photos().to_host(key, planes.data(), planes.size()); }
+  bool has_photo(uint64_t key) { return engine_->photos().has(key); }
+  void set_photo_budget(size_t bytes) { engine_->photos().set_budget(bytes); }
+  size_t photo_bytes() { return engine_->photos().bytes(); }
+  uint32_t train_step(const std::vector<double>& camera, const SettingsTuple& settings, uint64_t photo, float ssim_weight, const AdamTuple& adam) {
+    const card::View view = view_of(camera);
+    const card::DrawSettings drawing = settings_of(settings);
+    const MaybeAdam step(adam);
+    drawn_ = size_t(view.width) * view.height;
+    Unlocked unlocked;
+    return engine_->train_step(view, drawing, photo, ssim_weight, step.get());
+  }
+  // [(step, l1, ssim, visible, pairs, number of the step that stopped all, or 0)]
+  nb::list reports(bool all) {
+    std::vector<card::Report> list;
+    {
+      Unlocked unlocked;
+      list = engine_->reports(all);
+    }
+    nb::list result;
+    for (const card::Report& r : list) result.append(nb::make_tuple(r.step, r.l1, r.ssim, r.visible, r.pairs, r.stopped));
+    return result;
+  }
+  void forgive() { engine_->forgive(); }
+
+  // ---- all rows
+  void settle() { Unlocked unlocked; engine_->settle(); }
+  void explore(const std::vector<uint32_t>& keys, float noise, float opacity_weight, float scale_weight, float opacity_distance, float scale_distance, float second_correction) {
+    require(keys.size() == card::kRandomKeys, "five keys are needed");
+    card::Exploration e = {{}, noise, opacity_weight, scale_weight, opacity_distance, scale_distance, second_correction};
+    std::copy(keys.begin(), keys.end(), e.keys);
+    Unlocked unlocked;
+    engine_->explore(e);
+  }
+  uint32_t refresh_filter(const std::vector<std::vector<double>>& cameras) {
+    std::vector<card::View> views;
+    for (const auto& camera : cameras) views.push_back(view_of(camera));
+    Unlocked unlocked;
+    return engine_->refresh_filter(views);
+  }
+  void reset_opacities() { Unlocked unlocked; engine_->reset_opacities(); }
+  nb::tuple summary() {
+    const card::ModelSummary s = engine_->summary();
+    return nb::make_tuple(s.mean_opacity, s.finite_rows);
+  }
+  // -> (cloned, split, pruned)
+  nb::tuple grow(double threshold, bool by_absolute, double lowest_opacity, double small_limit, double size_limit, double shrink, nb::object budget, const std::vector<std::vector<uint32_t>>& child_keys) {
+    require(child_keys.size() == 2 && child_keys[0].size() == card::kRandomKeys && child_keys[1].size() == card::kRandomKeys, "two children have five keys each");
+    card::GrowthRule rule = {threshold, by_absolute, lowest_opacity, small_limit, size_limit, shrink, budget.is_none() ? card::kNoBudget : nb::cast<uint32_t>(budget), {}};
+    for (int child = 0; child < 2; child++) std::copy(child_keys[child].begin(), child_keys[child].end(), rule.child_keys[child]);
+    card::Change change;
+    {
+      Unlocked unlocked;
+      change = engine_->grow(rule);
+    }
+    return nb::make_tuple(change.cloned, change.split, change.pruned);
+  }
+
+  // ---- for tests: the primitives by themselves
+  uint32_t scan(Words values, uint32_t shift, uint32_t mask, Words out) { return engine_->scan_words(values.data(), uint32_t(values.size()), shift, mask, out.data()); }
+  void sort(Wide keys, int bits, Words order) { engine_->sort_keys(reinterpret_cast<const card::u64*>(keys.data()), uint32_t(keys.size()), bits, order.data()); }
+  void sort_narrow(Words keys, int bits, Words order) { engine_->sort_keys(keys.data(), uint32_t(keys.size()), bits, order.data()); }
+
   size_t launches() { return engine_->card().launches(); }
   size_t host_waits() { return engine_->card().host_waits(); }
   size_t bytes() { return engine_->arena().bytes(); }
@@ -169,6 +238,24 @@ void bind_cuda(nb::module_& m) {
       .def("gradients", &PyCard::gradients, nb::arg("colour_gradient"), nb::arg("transmittance_gradient").none(), nb::arg("geometry"), nb::arg("harmonics"), nb::arg("mean2d"),
            nb::arg("absolute"), nb::arg("visible"))
       .def("update", &PyCard::update)
+      .def("put_photo", &PyCard::put_photo)
+      .def("get_photo", &PyCard::get_photo)
+      .def("has_photo", &PyCard::has_photo)
+      .def("set_photo_budget", &PyCard::set_photo_budget)
+      .def("train_step", &PyCard::train_step)
+      .def("reports", &PyCard::reports, nb::arg("all") = false)
+      .def("forgive", &PyCard::forgive)
+      .def("settle", &PyCard::settle)
+      .def("explore", &PyCard::explore)
+      .def("refresh_filter", &PyCard::refresh_filter)
+      .def("reset_opacities", &PyCard::reset_opacities)
+      .def("summary", &PyCard::summary)
+      .def("grow", &PyCard::grow, nb::arg("threshold"), nb::arg("by_absolute"), nb::arg("lowest_opacity"), nb::arg("small_limit"), nb::arg("size_limit"), nb::arg("shrink"),
+           nb::arg("budget").none(), nb::arg("child_keys"))
+      .def("scan", &PyCard::scan)
+      .def("sort", &PyCard::sort)
+      .def("sort", &PyCard::sort_narrow)
+      .def_prop_ro("photo_bytes", &PyCard::photo_bytes)
       .def_prop_ro("launches", &PyCard::launches)
       .def_prop_ro("host_waits", &PyCard::host_waits)
       .def_prop_ro("bytes", &PyCard::bytes)

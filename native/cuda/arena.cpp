@@ -18,9 +18,13 @@ Arena::Arena(std::shared_ptr<const Driver> driver) : driver_(std::move(driver)) 
   limit_ = size_t(kShareOfMemory * double(free));
 }
 
-Address Arena::allocate(const char* name, size_t bytes) {
+void Arena::require_room(const char* name, size_t bytes) const {
   if (bytes_ + bytes > limit_)
     throw CardError(Trouble::kOutOfMemory, std::string("The card has too little memory for ") + name + ": " + gigabytes(bytes_ + bytes) + " are needed and " + gigabytes(limit_) + " may be used.");
+}
+
+Address Arena::allocate(const char* name, size_t bytes) {
+  require_room(name, bytes);
   Address address = 0;
   driver_->check(driver_->cuMemAlloc_v2(&address, bytes), "reserving memory on the card");
   bytes_ += bytes, most_bytes_ = std::max(most_bytes_, bytes_), allocations_++;

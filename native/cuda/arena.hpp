@@ -15,6 +15,7 @@ class Arena {
   explicit Arena(std::shared_ptr<const Driver> driver);
   Address allocate(const char* name, size_t bytes);  // throws CardError, kOutOfMemory, with nothing changed
   void release(Address address, size_t bytes);
+  void require_room(const char* name, size_t bytes) const;  // throws as allocate would
   size_t bytes() const { return bytes_; }
   size_t most_bytes() const { return most_bytes_; }
   size_t limit() const { return limit_; }

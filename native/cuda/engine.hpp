@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "frame.hpp"
+#include "photos.hpp"
 #include "primitives.hpp"
 
 namespace splat::card {
@@ -29,11 +30,29 @@ struct CardImages {
 struct HostGradients { float *geometry, *harmonics, *mean2d, *absolute; u8* visible; };
 struct LossValues { double l1, ssim; };
 
+// See Exploration in ops.py; distances are rates times steps.
+struct Exploration {
+  u32 keys[kRandomKeys];
+  float noise, opacity_weight, scale_weight, opacity_distance, scale_distance, second_correction;
+};
+struct GrowthRule {
+  double threshold = 0.0002;            // of the mean gradient; infinite: nothing grows
+  bool by_absolute = true;              // gof's second criterion too
+  double lowest_opacity = 0.005;        // fainter rows go
+  double small_limit = 0, size_limit = 0;  // scales: up to the first a row is cloned and not split, beyond the second it goes
+  double shrink = 1.6;                  // children are this much smaller
+  u32 budget = kNoBudget;
+  u32 child_keys[2][kRandomKeys] = {};  // name the draws of first and second children
+};
+struct Change { u32 cloned, split, pruned; };
+struct ModelSummary { double mean_opacity; u32 finite_rows; };
+
 class Engine {
  public:
   Engine(int device, const std::vector<Image>& images);
   Card& card() { return card_; }
   Arena& arena() { return arena_; }
+  Photos& photos() { return photos_; }
 
   // ---- the table (table.cpp)
   void upload(u32 count, const HostRows& rows, bool trainable);
@@ -48,15 +67,34 @@ class Engine {
   void gradients(const float* colour_gradient, const float* transmittance_gradient, const HostGradients& out);
   void update(const float* colour_gradient, const Adam* adam);           // null: statistics only
   // The whole step; without an Adam step only statistics move. Returns its number, which its report will carry.
-  u32 train_step(const View& view, const DrawSettings& settings, const u8* photo, float ssim_weight, const Adam* adam);
+  u32 train_step(const View& view, const DrawSettings& settings, uint64_t photo, float ssim_weight, const Adam* adam);
   std::vector<Report> reports(bool all);  // those that have come since the last call; all: wait for the rest
   void forgive();                         // after a stop: go on, with the model as it is
+
+  // ---- all rows (rows.cpp); the table must be settled where it says so
+  void settle();
+  void explore(const Exploration& exploration);
+  u32 refresh_filter(const std::vector<View>& views);  // returns how many rows some camera sees
+  void reset_opacities();                              // settled
+  ModelSummary summary();
+
+  // ---- growth (growth.cpp); settled. What cannot fit is refused before anything has changed.
+  Change grow(const GrowthRule& rule);
+
+  // ---- for tests (primitives.cpp): the host's arrays through scan and sort
+  u32 scan_words(const u32* values, u32 count, u32 shift, u32 mask, u32* out);
+  template <class Key> void sort_keys(const Key* keys, u32 count, int bits, u32* order);
+
   u32 pair_count() const { return counters_.pairs; }
   u32 visible_count() const { return counters_.visible; }
 
  private:
-  friend class Rows;
-  friend class Growth;
+  struct GrowthSpace;
+  void select(GrowthSpace& space, bool with_next);
+  GrowthArguments decide(const GrowthRule& rule, GrowthSpace& space);
+  const u32* morton_order(const float* means, u32 stride, u32 count, Sorter<u64>& sort, CardBuffer<float>& bounds, CardBuffer<u64>& codes);
+  size_t room_for(u32 count) const;
+  void rearrange(u32 count, u32 first_child, float shrink, const u32* sources, const float* means, const u32* order);
   void project();
   void sort_by_depth();
   void wait_for_counters();
@@ -73,6 +111,7 @@ class Engine {
   Arena arena_;
   CardTable table_;
   CardImages images_;
+  Photos photos_;
   Pending pending_ = {};
   std::vector<float> owed_;               // the host's copy of what is owed by age; empty: nothing
   CardBuffer<float> ages_;

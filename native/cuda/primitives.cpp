@@ -1,4 +1,4 @@
-#include "primitives.hpp"
+#include "engine.hpp"
 
 namespace splat::card {
 
@@ -32,6 +32,27 @@ template <class Key> void Sorter<Key>::release() {
   counts_.release();
   for (int k = 0; k < 2; k++) keys_[k].release(), values_[k].release();
 }
+
+// ---- for tests ---------------------------------------------------------------------------------------------------
+u32 Engine::scan_words(const u32* values, u32 count, u32 shift, u32 mask, u32* out) {
+  CardBuffer<u32> in(arena_, "a test"), sums(arena_, "a test"), total(arena_, "a test");
+  card_.to_card(in.at_least(count), values, count);
+  scan_({.values = in.data(), .limit = count, .out = sums.at_least(count), .shift = shift, .mask = mask, .total = total.at_least(1)});
+  u32 sum = 0;
+  card_.to_host(out, static_cast<const u32*>(sums.data()), count), card_.to_host(&sum, static_cast<const u32*>(total.data()), 1);
+  card_.synchronize();
+  return sum;
+}
+
+template <class Key> void Engine::sort_keys(const Key* keys, u32 count, int bits, u32* order) {
+  CardBuffer<Key> in(arena_, "a test");
+  Sorter<Key> sort(card_, arena_, scan_, "a test");
+  card_.to_card(in.at_least(count), keys, count);
+  card_.to_host(order, sort(in.data(), nullptr, nullptr, count, 0, bits).values, count);
+  card_.synchronize();
+}
+template void Engine::sort_keys(const u32*, u32, int, u32*);
+template void Engine::sort_keys(const u64*, u32, int, u32*);
 
 template class Sorter<u32>;
 template class Sorter<u64>;

@@ -203,11 +203,13 @@ void Engine::gradients(const float* colour_gradient, const float* transmittance_
 }
 
 // ---- the whole step ----------------------------------------------------------------------------------------------
-u32 Engine::train_step(const View& view, const DrawSettings& settings, const u8* photo, float ssim_weight, const Adam* adam) {
+u32 Engine::train_step(const View& view, const DrawSettings& settings, uint64_t photo, float ssim_weight, const Adam* adam) {
   require(table_.trainable, "a table without moments cannot be trained");
+  check_image(view);
+  const u8* planes = photos_.use(photo, 3 * size_t(view.width) * view.height);
   forward(view, settings);
   const u32 step = ++steps_;
-  launch_loss(photo, ssim_weight, true);
+  launch_loss(planes, ssim_weight, true);
   launch_total(ssim_weight, step);
   blend_backward(images_.gradient.data(), nullptr);
   card_.launch(Card::k_update, {blocks_of(counters_.visible, kUpdateThreads)}, kUpdateThreads, update_arguments(adam));

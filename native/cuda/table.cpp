@@ -33,7 +33,7 @@ CardImages::CardImages(Arena& arena)
       given_gradient(arena, "the image's gradient"), transmittance_gradient(arena, "the image's gradient"), photo(arena, "a photo") {}
 
 Engine::Engine(int device, const std::vector<Image>& images)
-    : card_(device, images), arena_(Driver::open()), table_(arena_), images_(arena_), ages_(arena_, "what rows owe"),
+    : card_(device, images), arena_(Driver::open()), table_(arena_), images_(arena_), photos_(card_, arena_), ages_(arena_, "what rows owe"),
       ages_on_their_way_(card_.driver(), 4 * kPendingAges), scan_(card_, arena_), depth_sort_(card_, arena_, scan_, "the sort by depth"),
       pair_sort_(card_, arena_, scan_, "the sort by tile"), splats_(arena_, "the projection"), slots_(arena_, "the gradients of pairs"),
       depths_(arena_, "the projection"), tiles_(arena_, "the projection"), block_visible_(arena_, "the projection"), block_farthest_(arena_, "the projection"),

@@ -5,3 +5,7 @@
 #include "blend.cu"
 #include "loss.cu"
 #include "update.cu"
+#include "rows.cu"
+#include "move.cu"
+#include "select.cu"
+#include "growth.cu"

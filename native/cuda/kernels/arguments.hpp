@@ -181,51 +181,58 @@ struct MortonArguments {
 };
 struct TakeArguments {       // rows of float4
   u32 count, vectors;
-  const u32* sources;        // [count] row, and kFresh
+  const u32* sources;        // [before the order] row, and kFresh
   const float* from;
   float* to;
   int zero_fresh, is_geometry;
   const float* means;        // [before the order, 3] of children, where is_geometry
-  const u32* order;          // [count] place before the order
+  const u32* order;          // [count] places before the order
   u32 first_child;
   float shrink;              // what children's log scales lose
 };
 constexpr u32 kFresh = 0x80000000u;
 
 // ---- growth ------------------------------------------------------------------------------------------------------
-enum RowFlags : u32 {
-  kChosen = 1, kGone = 2, kSmall = 4, kGoneChild = 8, kKeep = 16, kClone = 32, kSplit = 64, kTie = 128, kAbove = 256
+enum RowFlags : u32 { kChosen = 1, kGone = 2, kSmall = 4, kGoneChild = 8, kTieShift = 4, kTie = 16, kAbove = 32 };
+constexpr u32 kKeepShift = 6, kCloneShift = 7, kSplitShift = 8;  // what becomes of a row in the end
+
+enum Selecting : u32 { kSelectNothing, kSelectAmong, kSelectAll };
+struct GrowthState {  // what the passes of growth tell each other; the host reads it once, at the end
+  u64 prefix, mask, rank;      // radix select: bits found so far, and the rank among those that agree with them
+  u64 below, equal;            // elements smaller than the one found, and equal to it
+  double position, level;      // of the quantile
+  u32 selecting, room;
+  u32 candidates, stay, wanted, eligible;            // before the budget; `wanted` are rows that candidates would add
+  u32 kept, cloned, split;                           // rows of the new table: kept + cloned + 2 split
+  u32 chosen_clones, chosen_splits, pruned;          // for the report
 };
-// What the passes of growth tell each other; the host reads it once, at the end.
-struct GrowthState {
-  u64 prefix, mask;                 // radix select: bits found so far
-  u64 rank;                         // among those that agree with the prefix
-  u64 below, next;                  // elements smaller than the one found; smallest larger one
-  double position, level;           // of the quantile
-  u32 active;                       // whether anything is to be selected
-  u32 candidates, stay, doubled, wanted, eligible, room;
-  u32 kept, cloned, split, chosen_clones, chosen_splits, pruned;
-};
-struct GrowthArguments {
-  u32 count, blocks, budget;        // budget: 0xffffffff if there is none
-  int absolute;                     // gof: the second criterion too
-  float threshold, lowest_logit, small_limit, size_limit;
-  double urgency_threshold;
-  u32 digit_shift;                  // radix select: of the digit looked at
-  const float *geometry, *harmonics;
-  float *gradient, *absolute_mean;  // [N] means over visits
-  u64* keys;                        // [N] bits of what is selected from; kNoKey: takes no part
-  u32* flags;                       // [N]
-  u32* digit_counts;                // [256][blocks]
-  u64* partials;                    // [blocks]
-  u32* counts;                      // [blocks][kGrowthCounts]
-  GrowthState* state;
-  const u32 *kept_before, *cloned_before, *split_before, *ties_before;  // [N] scans of flags
-  u32 child_keys[2][kRandomKeys];
-  u32* sources;                     // [M]
-  float* means;                     // [M, 3]
-};
-constexpr int kGrowthCounts = 6;
+constexpr int kGrowthCounts = 6;  // sums a block, in `counts`
 constexpr u64 kNoKey = ~0ull;
+constexpr u32 kNoBudget = 0xffffffffu;
+constexpr int kSelectBits = 8, kSelectDigits = 1 << kSelectBits;
+static_assert(kSelectDigits == kThreads, "a thread has one digit");
+
+struct GrowthArguments {
+  u32 count, blocks, budget, by_absolute;  // by_absolute: gof's second criterion too
+  float threshold, lowest_logit, small_limit, size_limit, shrink;
+  double urgency_threshold;
+  const float *geometry, *harmonics;
+  float *gradient, *absolute;  // [N] means over visits
+  u64* keys;                   // [N] what is selected from, ascending
+  u32* flags;                  // [N]
+  u32* counts;                 // [blocks][kGrowthCounts]
+  GrowthState* state;
+  const u32 *ties_before, *kept_before, *cloned_before, *split_before;  // [N] scans of flags
+  u32 child_keys[2][kRandomKeys];
+  u32* sources;                // [M] row, and kFresh
+  float* means;                // [M, 3]
+};
+struct SelectArguments {
+  u32 count, blocks, shift;    // of the digit looked at
+  const u64* keys;
+  u32* digit_counts;           // [256][blocks]
+  u64* least;                  // [blocks] smallest key above the one found
+  GrowthState* state;
+};
 
 }  // namespace splat::card

@@ -19,7 +19,32 @@
   X(loss_gradient, LossArguments) \
   X(loss_total, TotalArguments) \
   X(update, UpdateArguments) \
-  X(gradients, UpdateArguments)
+  X(gradients, UpdateArguments) \
+  X(settle, SettleArguments) \
+  X(settled, SettleArguments) \
+  X(explore, ExploreArguments) \
+  X(sampling_distance, FilterArguments) \
+  X(filter_top, FilterArguments) \
+  X(filter_write, FilterArguments) \
+  X(reset_opacities, ResetArguments) \
+  X(summarize, SummaryArguments) \
+  X(summary_top, SummaryArguments) \
+  X(morton_bounds, MortonArguments) \
+  X(morton_top, MortonArguments) \
+  X(morton_codes, MortonArguments) \
+  X(take_rows, TakeArguments) \
+  X(select_count, SelectArguments) \
+  X(select_pick, SelectArguments) \
+  X(select_next, SelectArguments) \
+  X(quantile_level, SelectArguments) \
+  X(growth_look, GrowthArguments) \
+  X(quantile_begin, GrowthArguments) \
+  X(growth_choose, GrowthArguments) \
+  X(growth_budget, GrowthArguments) \
+  X(growth_ties, GrowthArguments) \
+  X(growth_decide, GrowthArguments) \
+  X(growth_total, GrowthArguments) \
+  X(growth_place, GrowthArguments)
 
 #define SPLAT_CARD_SORTS(X) \
   X(radix_count, u32) \

@@ -9,6 +9,7 @@ void add_region(const void* begin, size_t bytes);     // an allocation
 void remove_region(const void* begin);
 bool inside_region(const void* begin, size_t bytes);  // for copies; says nothing about kernels
 void mark_written(const void* begin, size_t bytes);
+void mark_everything_written();                       // after a time without checks
 void copy_marks(const void* to, const void* from, size_t bytes);
 
 enum class Access : uint8_t { kFetch, kLoad, kStore, kCount };

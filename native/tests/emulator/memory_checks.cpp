@@ -77,6 +77,10 @@ void mark_written(const void* begin, size_t bytes) {
   if (Region* r = find(uintptr_t(begin), bytes)) std::memset(r->written + (uintptr_t(begin) - r->begin), 1, bytes);
 }
 
+void mark_everything_written() {
+  for (Region& r : regions) std::memset(r.written, 1, r.bytes);
+}
+
 void copy_marks(const void* to, const void* from, size_t bytes) {
   Region* source = find(uintptr_t(from), bytes);
   const uint8_t* marks = source ? source->written + (uintptr_t(from) - source->begin) : nullptr;

@@ -23,7 +23,10 @@ bool set_option(const std::string& name, const std::string& value) {
   const long long number = std::atoll(value.c_str());
   if (name == "seed") options.seed = uint64_t(number), emulator::machine.random = 88172645463325252ull ^ (uint64_t(number) * 0x9E3779B97F4A7C15ull);
   else if (name == "preempt") options.preempt = emulator::machine.preempt = number;
-  else if (name == "checks") options.checks_memory = emulator::machine.checks_memory = number;
+  else if (name == "checks") {
+    if (number && !options.checks_memory) emulator::mark_everything_written();
+    options.checks_memory = emulator::machine.checks_memory = number;
+  }
   else if (name == "memory") options.memory = size_t(number);
   else if (name == "foreign") options.foreign = size_t(number);
   else if (name == "allocations") options.allocations_left = long(number);
