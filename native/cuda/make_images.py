@@ -43,15 +43,19 @@ def compiler() -> ctypes.CDLL:
     raise CompilerMissing("NVRTC 12.8 is missing: pip install 'nvidia-cuda-nvrtc-cu12==12.8.*'")
 
 
-def compiled(library: ctypes.CDLL, architecture: str) -> bytes:
-    """PTX for 'compute_75', a cubin for 'sm_75'."""
+def compiled(
+    library: ctypes.CDLL, architecture: str, options: tuple[str, ...] = FLAGS, log: list[str] | None = None
+) -> bytes:
+    """PTX for 'compute_75', a cubin for 'sm_75'; what the compiler says goes into `log`."""
     program = ctypes.c_void_p()
     source = b'#include "all.cu"\n'
     _must(library.nvrtcCreateProgram(ctypes.byref(program), source, b"kernels.cu", 0, None, None))
-    flags = [*FLAGS, f"--gpu-architecture={architecture}", f"--include-path={KERNELS}"]
+    flags = [*options, f"--gpu-architecture={architecture}", f"--include-path={KERNELS}"]
     pointers = (ctypes.c_char_p * len(flags))(*[flag.encode() for flag in flags])
     if library.nvrtcCompileProgram(program, len(flags), pointers):
         raise SystemExit(_text(library, program, "ProgramLog").decode())
+    if log is not None:
+        log.append(_text(library, program, "ProgramLog").decode())
     return _text(library, program, "PTX" if architecture.startswith("compute") else "CUBIN")
 
 
