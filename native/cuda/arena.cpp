@@ -19,12 +19,18 @@ Arena::Arena(std::shared_ptr<const Driver> driver) : driver_(std::move(driver)) 
 }
 
 void Arena::require_room(const char* name, size_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  check_room(name, bytes);
+}
+
+void Arena::check_room(const char* name, size_t bytes) const {
   if (bytes_ + bytes > limit_)
     throw CardError(Trouble::kOutOfMemory, std::string("The card has too little memory for ") + name + ": " + gigabytes(bytes_ + bytes) + " are needed and " + gigabytes(limit_) + " may be used.");
 }
 
 Address Arena::allocate(const char* name, size_t bytes) {
-  require_room(name, bytes);
+  const std::lock_guard lock(mutex_);
+  check_room(name, bytes);
   Address address = 0;
   driver_->check(driver_->cuMemAlloc_v2(&address, bytes), "reserving memory on the card");
   bytes_ += bytes, most_bytes_ = std::max(most_bytes_, bytes_), allocations_++;
@@ -32,6 +38,7 @@ Address Arena::allocate(const char* name, size_t bytes) {
 }
 
 void Arena::release(Address address, size_t bytes) {
+  const std::lock_guard lock(mutex_);
   driver_->cuMemFree_v2(address);  // a card that is gone has freed it already
   bytes_ -= bytes;
 }

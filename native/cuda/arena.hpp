@@ -2,7 +2,8 @@
 // steady state, and a limit below what is free. Windows would spill what does not fit into system memory, silently and
 // a hundred times slower: better to refuse.
 #pragma once
-#include <vector>
+#include <mutex>
+#include <utility>
 
 #include "driver.hpp"
 
@@ -16,14 +17,20 @@ class Arena {
   Address allocate(const char* name, size_t bytes);  // throws CardError, kOutOfMemory, with nothing changed
   void release(Address address, size_t bytes);
   void require_room(const char* name, size_t bytes) const;  // throws as allocate would
-  size_t bytes() const { return bytes_; }
-  size_t most_bytes() const { return most_bytes_; }
+  size_t bytes() const { return value_of(bytes_); }
+  size_t most_bytes() const { return value_of(most_bytes_); }
   size_t limit() const { return limit_; }
-  size_t allocations() const { return allocations_; }  // made so far
+  size_t allocations() const { return value_of(allocations_); }  // made so far
   const Driver& driver() const { return *driver_; }
 
  private:
+  void check_room(const char* name, size_t bytes) const;
+  size_t value_of(const size_t& value) const {
+    const std::lock_guard lock(mutex_);
+    return value;
+  }
   std::shared_ptr<const Driver> driver_;
+  mutable std::mutex mutex_;  // photos come from another thread
   size_t bytes_ = 0, most_bytes_ = 0, limit_ = 0, allocations_ = 0;
 };
 

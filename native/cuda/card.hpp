@@ -1,5 +1,6 @@
 // One card, with our kernels loaded: launching, copying, waiting.
 #pragma once
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ class Card {
   void synchronize();
 
   Event new_event();                   // lives as long as the card
+  Context context() const { return context_; }
   Stream copy_stream() const { return copy_stream_; }
   const Driver& driver() const { return *driver_; }
   size_t launches() const { return launches_; }
@@ -72,7 +74,7 @@ class Card {
   Stream stream_ = nullptr, copy_stream_ = nullptr;
   Function functions_[kKernels] = {};
   std::vector<Event> events_;
-  size_t launches_ = 0, host_waits_ = 0;
+  std::atomic<size_t> launches_ = 0, host_waits_ = 0;  // photos come from another thread
 };
 
 }  // namespace splat::card

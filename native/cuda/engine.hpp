@@ -50,6 +50,7 @@ struct ModelSummary { double mean_opacity; u32 finite_rows; };
 class Engine {
  public:
   Engine(int device, const std::vector<Image>& images);
+  ~Engine();
   Card& card() { return card_; }
   Arena& arena() { return arena_; }
   Photos& photos() { return photos_; }

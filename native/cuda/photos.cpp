@@ -72,6 +72,7 @@ const u8* Photos::use(uint64_t key, size_t bytes) {
 }
 
 void Photos::to_host(uint64_t key, u8* planes, size_t bytes) {
+  card_.use();
   const u8* there = use(key, bytes);
   card_.to_host(planes, there, bytes);
   card_.synchronize();
@@ -79,6 +80,7 @@ void Photos::to_host(uint64_t key, u8* planes, size_t bytes) {
 
 void Photos::clear() {
   const std::lock_guard lock(mutex_);
+  card_.use();
   photos_.clear(), by_key_.clear(), bytes_ = 0;
 }
 

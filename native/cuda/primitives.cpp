@@ -35,6 +35,7 @@ template <class Key> void Sorter<Key>::release() {
 
 // ---- for tests ---------------------------------------------------------------------------------------------------
 u32 Engine::scan_words(const u32* values, u32 count, u32 shift, u32 mask, u32* out) {
+  card_.use();
   CardBuffer<u32> in(arena_, "a test"), sums(arena_, "a test"), total(arena_, "a test");
   card_.to_card(in.at_least(count), values, count);
   scan_({.values = in.data(), .limit = count, .out = sums.at_least(count), .shift = shift, .mask = mask, .total = total.at_least(1)});
@@ -45,6 +46,7 @@ u32 Engine::scan_words(const u32* values, u32 count, u32 shift, u32 mask, u32* o
 }
 
 template <class Key> void Engine::sort_keys(const Key* keys, u32 count, int bits, u32* order) {
+  card_.use();
   CardBuffer<Key> in(arena_, "a test");
   Sorter<Key> sort(card_, arena_, scan_, "a test");
   card_.to_card(in.at_least(count), keys, count);

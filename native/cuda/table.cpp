@@ -46,6 +46,9 @@ Engine::Engine(int device, const std::vector<Image>& images)
   report_.at_least(kReports), counters_on_card_.at_least(1);
 }
 
+// In whatever thread: buffers are freed in the context of this one.
+Engine::~Engine() { card_.driver().cuCtxSetCurrent(card_.context()); }
+
 void Engine::upload(u32 count, const HostRows& rows, bool trainable) {
   require(count < kVisible, "more Gaussians than rows can be numbered");
   card_.use();

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <set>
+#include <mutex>
 
 #include "global.hpp"
 #include "kernels.hpp"
@@ -51,7 +51,7 @@ void read_environment() {
 
 namespace {
 
-enum Code { kOk = 0, kInvalid = 1, kOutOfMemory = 2, kNotInitialized = 3, kNoDevice = 100, kInvalidDevice = 101, kInvalidImage = 200, kNotFound = 500, kIllegalAddress = 700, kLaunchFailed = 719, kUnknown = 999 };
+enum Code { kOk = 0, kInvalid = 1, kOutOfMemory = 2, kNotInitialized = 3, kNoDevice = 100, kInvalidDevice = 101, kInvalidImage = 200, kInvalidContext = 201, kNotFound = 500, kIllegalAddress = 700, kLaunchFailed = 719, kUnknown = 999 };
 
 std::string last_problem;
 bool initialized = false;
@@ -111,7 +111,12 @@ int copy(void* to, const void* from, size_t bytes, bool to_card, bool from_card)
 }  // namespace
 
 #define API extern "C" __attribute__((visibility("default")))
+#define ENTER \
+  const std::lock_guard entered(one_at_a_time); \
+  if (!has_context) return kInvalidContext
 using Address = unsigned long long;
+static std::recursive_mutex one_at_a_time;  // a driver may be called from any thread
+static thread_local bool has_context = false;  // but each of them must have chosen a context
 
 API int cuInit(unsigned) {
   if (!initialized) read_environment();
@@ -137,61 +142,70 @@ API int cuDeviceGetAttribute(int* value, int attribute, int) {
 }
 API int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &options, initialized ? kOk : kNotInitialized; }
 API int cuDevicePrimaryCtxRelease_v2(int) { return kOk; }
-API int cuCtxSetCurrent(void*) { return kOk; }
-API int cuCtxSynchronize() { return waits++, run_everything(), sticky_error(); }
+API int cuCtxSetCurrent(void* context) { return has_context = context != nullptr, kOk; }
+API int cuCtxSynchronize() { ENTER; return waits++, run_everything(), sticky_error(); }
 
-API int cuMemGetInfo_v2(size_t* free, size_t* total) { return *free = options.memory - bytes_in_use() - options.foreign, *total = options.memory, sticky_error(); }
+API int cuMemGetInfo_v2(size_t* free, size_t* total) { ENTER; return *free = options.memory - bytes_in_use() - options.foreign, *total = options.memory, sticky_error(); }
 API int cuMemAlloc_v2(Address* address, size_t bytes) {
+  ENTER;
   if (sticky_error() || !bytes) return sticky_error() ? sticky_error() : kInvalid;
   void* memory = allocate(bytes);
   return *address = Address(memory), memory ? kOk : kOutOfMemory;
 }
 API int cuMemFree_v2(Address address) {
+  ENTER;
   run_everything();
   return release(reinterpret_cast<void*>(address)) ? sticky_error() : kInvalid;
 }
 API int cuMemAllocHost_v2(void** memory, size_t bytes) {
+  ENTER;
   *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   if (*memory) std::memset(*memory, 0xff, bytes), host_bytes += bytes;
   return *memory ? kOk : kOutOfMemory;
 }
-API int cuMemFreeHost(void* memory) { return run_everything(), std::free(memory), kOk; }
+API int cuMemFreeHost(void* memory) { ENTER; return run_everything(), std::free(memory), kOk; }
 
 API int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, void* stream) {
+  ENTER;
   return enqueue(static_cast<Stream*>(stream), [=] { return copy(reinterpret_cast<void*>(to), from, bytes, true, false); });
 }
 API int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t bytes, void* stream) {
+  ENTER;
   return enqueue(static_cast<Stream*>(stream), [=] { return copy(to, reinterpret_cast<const void*>(from), bytes, false, true); });
 }
 API int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void* stream) {
+  ENTER;
   return enqueue(static_cast<Stream*>(stream), [=] { return copy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes, true, true); });
 }
 API int cuMemsetD8Async(Address to, unsigned char value, size_t bytes, void* stream) {
+  ENTER;
   return enqueue(static_cast<Stream*>(stream), [=] {
     std::vector<char> filled(bytes, char(value));
     return copy(reinterpret_cast<void*>(to), filled.data(), bytes, true, false);
   });
 }
 
-API int cuStreamCreate(void** stream, unsigned) { return *stream = new_stream(), kOk; }
-API int cuStreamDestroy_v2(void* stream) { return delete_stream(static_cast<Stream*>(stream)), kOk; }
-API int cuStreamSynchronize(void* stream) { return waits++, run_stream(static_cast<Stream*>(stream)), sticky_error(); }
-API int cuStreamWaitEvent(void* stream, void* event, unsigned) { return enqueue_wait(static_cast<Stream*>(stream), static_cast<Event*>(event)), sticky_error(); }
-API int cuEventCreate(void** event, unsigned) { return *event = new Event, kOk; }
-API int cuEventDestroy_v2(void* event) { return run_everything(), delete static_cast<Event*>(event), kOk; }
-API int cuEventRecord(void* event, void* stream) { return enqueue_record(static_cast<Stream*>(stream), static_cast<Event*>(event)), sticky_error(); }
-API int cuEventSynchronize(void* event) { return waits++, run_until_done(static_cast<Event*>(event)), sticky_error(); }
-API int cuEventQuery(void* event) { return static_cast<Event*>(event)->done < static_cast<Event*>(event)->recorded ? 600 : sticky_error(); }
-API int cuEventElapsedTime(float* milliseconds, void*, void*) { return *milliseconds = 1.f, sticky_error(); }
+API int cuStreamCreate(void** stream, unsigned) { ENTER; return *stream = new_stream(), kOk; }
+API int cuStreamDestroy_v2(void* stream) { ENTER; return delete_stream(static_cast<Stream*>(stream)), kOk; }
+API int cuStreamSynchronize(void* stream) { ENTER; return waits++, run_stream(static_cast<Stream*>(stream)), sticky_error(); }
+API int cuStreamWaitEvent(void* stream, void* event, unsigned) { ENTER; return enqueue_wait(static_cast<Stream*>(stream), static_cast<Event*>(event)), sticky_error(); }
+API int cuEventCreate(void** event, unsigned) { ENTER; return *event = new Event, kOk; }
+API int cuEventDestroy_v2(void* event) { ENTER; return run_everything(), delete static_cast<Event*>(event), kOk; }
+API int cuEventRecord(void* event, void* stream) { ENTER; return enqueue_record(static_cast<Stream*>(stream), static_cast<Event*>(event)), sticky_error(); }
+API int cuEventSynchronize(void* event) { ENTER; return waits++, run_until_done(static_cast<Event*>(event)), sticky_error(); }
+API int cuEventQuery(void* event) { ENTER; return static_cast<Event*>(event)->done < static_cast<Event*>(event)->recorded ? 600 : sticky_error(); }
+API int cuEventElapsedTime(float* milliseconds, void*, void*) { ENTER; return *milliseconds = 1.f, sticky_error(); }
 
 API int cuModuleLoadDataEx(void** module, const void* image, unsigned, int*, void**) {
+  ENTER;
   auto loaded = std::make_unique<Module>();
   loaded->entries = entries_of(static_cast<const char*>(image));
   if (loaded->entries.empty()) return kInvalidImage;
   return *module = loaded.release(), kOk;
 }
-API int cuModuleUnload(void* module) { return delete static_cast<Module*>(module), kOk; }
+API int cuModuleUnload(void* module) { ENTER; return delete static_cast<Module*>(module), kOk; }
 API int cuModuleGetFunction(void** function, void* module, const char* name) {
+  ENTER;
   const auto& entries = static_cast<Module*>(module)->entries;
   const auto entry = entries.find(name);
   if (entry == entries.end()) return kNotFound;
@@ -202,8 +216,9 @@ API int cuModuleGetFunction(void** function, void* module, const char* name) {
     }
   return kNotFound;
 }
-API int cuFuncGetAttribute(int* value, int, void*) { return *value = 0, kOk; }
+API int cuFuncGetAttribute(int* value, int, void*) { ENTER; return *value = 0, kOk; }
 API int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void* stream, void** parameters, void**) {
+  ENTER;
   const Kernel& kernel = *static_cast<const Kernel*>(function);
   if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || bx * by * bz == 0 || int(bx * by * bz) > kernel.most_threads || shared)
     return problem(kInvalid, std::string("a launch of ") + kernel.name + " that no card would take");
@@ -219,7 +234,7 @@ API int cuGetErrorString(int code, const char** text) {
 }
 
 // ---- for tests ---------------------------------------------------------------------------------------------------
-API int standin_option(const char* name, const char* value) { return set_option(name, value) ? kOk : kInvalid; }
+API int standin_option(const char* name, const char* value) { ENTER; return set_option(name, value) ? kOk : kInvalid; }
 API unsigned long long standin_count(const char* what) {
   const std::string name = what;
   if (name == "launches") return launches;
