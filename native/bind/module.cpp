@@ -232,6 +232,7 @@ std::vector<std::string> instruction_sets() {
 }  // namespace
 
 void bind_demo(nb::module_& module);
+void bind_cuda(nb::module_& module);
 
 NB_MODULE(_native, m) {
   nb::class_<PyTable>(m, "Table")
@@ -272,4 +273,5 @@ NB_MODULE(_native, m) {
   m.def("run_stopwatches", &run_stopwatches, "start and stop the stopwatch of a pass so many times");
   m.attr("compiler") = SPLAT_COMPILER;
   bind_demo(m);
+  bind_cuda(m);
 }

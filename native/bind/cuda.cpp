@@ -1,0 +1,268 @@
+// The Python face of the engine on a card: arrays in, arrays out, the interpreter lock released while it works.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "../cuda/engine.hpp"
+
+namespace nb = nanobind;
+using namespace splat;
+
+namespace {
+
+template <int Dimensions> using Floats = nb::ndarray<float, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
+using PhotoArray = nb::ndarray<const uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Words = nb::ndarray<uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Wide = nb::ndarray<uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Flags = nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Unlocked = nb::gil_scoped_release;
+
+void require(bool condition, const char* what) {
+  if (!condition) throw std::invalid_argument(what);
+}
+
+card::View view_of(const std::vector<double>& p) {  // [rotation 9, translation 3, fx, fy, cx, cy, width, height]
+  require(p.size() == 18, "a camera has 18 numbers");
+  card::View v;
+  std::copy(p.begin(), p.begin() + 9, v.rotation), std::copy(p.begin() + 9, p.begin() + 12, v.translation);
+  v.fx = p[12], v.fy = p[13], v.cx = p[14], v.cy = p[15], v.width = int(p[16]), v.height = int(p[17]);
+  return v;
+}
+
+// (degree, kernel size, compensate, background, largest alpha, absolute gradients)
+using SettingsTuple = std::tuple<int, float, bool, std::vector<float>, float, bool>;
+card::DrawSettings settings_of(const SettingsTuple& s) {
+  const auto& [degree, kernel_size, compensate, background, max_alpha, absolute] = s;
+  require(background.size() == 3 && degree >= 0 && degree <= 3, "background or degree are malformed");
+  return {degree, kernel_size, compensate, {background[0], background[1], background[2]}, max_alpha, absolute};
+}
+
+card::Rates rates_of(const std::vector<double>& r) {
+  require(r.size() == 6, "six rates are needed: mean, dc, rest, opacity, scale, rotation");
+  return {r[0], r[1], r[2], r[3], r[4], r[5]};
+}
+
+// (number, six rates, beta1, beta2, epsilon); number 0: no step
+using AdamTuple = std::tuple<int, std::vector<double>, double, double, double>;
+struct MaybeAdam {
+  card::Adam adam = {};
+  bool learns;
+  explicit MaybeAdam(const AdamTuple& a) : learns(std::get<0>(a) > 0) {
+    if (learns) adam = card::adam_of(std::get<0>(a), rates_of(std::get<1>(a)), std::get<2>(a), std::get<3>(a), std::get<4>(a));
+  }
+  const card::Adam* get() const { return learns ? &adam : nullptr; }
+};
+
+card::HostRows host_rows(size_t count, Floats<2>& geometry, Floats<2>& harmonics, Floats<2>& moments, Floats<2>& first, Floats<2>& second, bool& trainable) {
+  require(geometry.shape(0) == count && geometry.shape(1) == kGeometryWidth && harmonics.shape(0) == count && harmonics.shape(1) == kHarmonicsWidth, "geometry must be [N, 16] and harmonics [N, 48]");
+  trainable = moments.shape(0) == count && first.shape(0) == count && second.shape(0) == count;
+  if (trainable) require(moments.shape(1) == kGeometryMomentsWidth && first.shape(1) == kHarmonicsWidth && second.shape(1) == kHarmonicsWidth, "moments must be [N, 24], [N, 48] and [N, 48]");
+  return {geometry.data(), harmonics.data(), trainable ? moments.data() : nullptr, trainable ? first.data() : nullptr, trainable ? second.data() : nullptr};
+}
+
+class PyCard {
+ public:
+  PyCard(int device, const std::vector<std::tuple<int, bool, nb::bytes>>& images) {
+    std::vector<card::Image> list;
+    for (const auto& [capability, is_ptx, bytes] : images) list.push_back({capability, is_ptx, std::string(bytes.c_str(), bytes.size())});
+    Unlocked unlocked;
+    engine_ = std::make_unique<card::Engine>(device, list);
+  }
+
+  void upload(Floats<2> geometry, Floats<2> harmonics, Floats<2> moments, Floats<2> first, Floats<2> second) {
+    bool trainable;
+    const card::HostRows rows = host_rows(geometry.shape(0), geometry, harmonics, moments, first, second, trainable);
+    Unlocked unlocked;
+    engine_->upload(card::u32(geometry.shape(0)), rows, trainable);
+  }
+  void download(uint32_t first_row, Floats<2> geometry, Floats<2> harmonics, Floats<2> moments, Floats<2> first, Floats<2> second) {
+    bool trainable;
+    const card::HostRows rows = host_rows(geometry.shape(0), geometry, harmonics, moments, first, second, trainable);
+    Unlocked unlocked;
+    engine_->download(first_row, card::u32(geometry.shape(0)), rows);
+  }
+  void set_pending(int step, const std::vector<double>& rates, nb::object by_age) {
+    if (by_age.is_none()) return engine_->set_pending(0, {}, nullptr);
+    const auto array = nb::cast<Floats<2>>(by_age);
+    require(array.shape(0) == kPendingAges && array.shape(1) == 4, "what is owed by age must be [512, 4]");
+    engine_->set_pending(step, rates_of(rates), array.data());
+  }
+
+  void forward(const std::vector<double>& camera, const SettingsTuple& settings, Floats<3> colour, Floats<2> transmittance) {
+    const card::View view = view_of(camera);
+    require(colour.shape(0) == 3 && int(colour.shape(1)) == view.height && int(colour.shape(2)) == view.width && int(transmittance.shape(0)) == view.height &&
+            int(transmittance.shape(1)) == view.width, "output arrays do not fit the camera");
+    const card::DrawSettings drawing = settings_of(settings);
+    drawn_ = size_t(view.width) * view.height;
+    Unlocked unlocked;
+    engine_->forward(view, drawing), engine_->image_to_host(colour.data(), transmittance.data());
+  }
+  nb::tuple loss(PhotoArray photo, float ssim_weight, nb::object gradient) {
+    require(photo.size() == 3 * drawn_, "render and photo differ in size");
+    float* out = nullptr;
+    if (!gradient.is_none()) {
+      auto array = nb::cast<Floats<3>>(gradient);
+      require(array.size() == 3 * drawn_, "gradient and render differ in size");
+      out = array.data();
+    }
+    card::LossValues values;
+    {
+      Unlocked unlocked;
+      values = engine_->loss(photo.data(), ssim_weight, out);
+    }
+    return nb::make_tuple(values.l1, values.ssim);
+  }
+  void gradients(Floats<3> colour_gradient, nb::object transmittance_gradient, Floats<2> geometry, Floats<2> harmonics, Floats<2> mean2d, Floats<1> absolute, Flags visible) {
+    const size_t n = engine_->count();
+    require(colour_gradient.size() == 3 * drawn_, "the gradient does not fit the image");
+    require(geometry.size() == n * kGeometryWidth && harmonics.size() == n * kHarmonicsWidth && mean2d.size() == 2 * n && absolute.size() == n && visible.size() == n, "gradient arrays do not fit the table");
+    const float* extra = nullptr;
+    if (!transmittance_gradient.is_none()) extra = nb::cast<Floats<2>>(transmittance_gradient).data();
+    Unlocked unlocked;
+    engine_->gradients(colour_gradient.data(), extra, {geometry.data(), harmonics.data(), mean2d.data(), absolute.data(), reinterpret_cast<card::u8*>(visible.data())});
+  }
+  void update(Floats<3> colour_gradient, const AdamTuple& adam) {
+    require(colour_gradient.size() == 3 * drawn_, "the gradient does not fit the image");
+    const MaybeAdam step(adam);
+    Unlocked unlocked;
+    engine_->update(colour_gradient.data(), step.get());
+  }
+
+  // ---- training
+  void put_photo(uint64_t key, PhotoArray planes) {
+    Unlocked unlocked;
+    engine_->photos().put(key, planes.data(), planes.size());
+  }
+  void get_photo(uint64_t key, nb::ndarray<uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu> planes) { engine_->photos().to_host(key, planes.data(), planes.size()); }
+  bool has_photo(uint64_t key) { return engine_->photos().has(key); }
+  void set_photo_budget(size_t bytes) { engine_->photos().set_budget(bytes); }
+  size_t photo_bytes() { return engine_->photos().bytes(); }
+  uint32_t train_step(const std::vector<double>& camera, const SettingsTuple& settings, uint64_t photo, float ssim_weight, const AdamTuple& adam) {
+    const card::View view = view_of(camera);
+    const card::DrawSettings drawing = settings_of(settings);
+    const MaybeAdam step(adam);
+    drawn_ = size_t(view.width) * view.height;
+    Unlocked unlocked;
+    return engine_->train_step(view, drawing, photo, ssim_weight, step.get());
+  }
+  // [(step, l1, ssim, visible, pairs, number of the step that stopped all, or 0)]
+  nb::list reports(bool all) {
+    std::vector<card::Report> list;
+    {
+      Unlocked unlocked;
+      list = engine_->reports(all);
+    }
+    nb::list result;
+    for (const card::Report& r : list) result.append(nb::make_tuple(r.step, r.l1, r.ssim, r.visible, r.pairs, r.stopped));
+    return result;
+  }
+  void forgive() { engine_->forgive(); }
+
+  // ---- all rows
+  void settle() { Unlocked unlocked; engine_->settle(); }
+  void explore(const std::vector<uint32_t>& keys, float noise, float opacity_weight, float scale_weight, float opacity_distance, float scale_distance, float second_correction) {
+    require(keys.size() == card::kRandomKeys, "five keys are needed");
+    card::Exploration e = {{}, noise, opacity_weight, scale_weight, opacity_distance, scale_distance, second_correction};
+    std::copy(keys.begin(), keys.end(), e.keys);
+    Unlocked unlocked;
+    engine_->explore(e);
+  }
+  uint32_t refresh_filter(const std::vector<std::vector<double>>& cameras) {
+    std::vector<card::View> views;
+    for (const auto& camera : cameras) views.push_back(view_of(camera));
+    Unlocked unlocked;
+    return engine_->refresh_filter(views);
+  }
+  void reset_opacities() { Unlocked unlocked; engine_->reset_opacities(); }
+  nb::tuple summary() {
+    const card::ModelSummary s = engine_->summary();
+    return nb::make_tuple(s.mean_opacity, s.finite_rows);
+  }
+  // -> (cloned, split, pruned)
+  nb::tuple grow(double threshold, bool by_absolute, double lowest_opacity, double small_limit, double size_limit, double shrink, nb::object budget, const std::vector<std::vector<uint32_t>>& child_keys) {
+    require(child_keys.size() == 2 && child_keys[0].size() == card::kRandomKeys && child_keys[1].size() == card::kRandomKeys, "two children have five keys each");
+    card::GrowthRule rule = {threshold, by_absolute, lowest_opacity, small_limit, size_limit, shrink, budget.is_none() ? card::kNoBudget : nb::cast<uint32_t>(budget), {}};
+    for (int child = 0; child < 2; child++) std::copy(child_keys[child].begin(), child_keys[child].end(), rule.child_keys[child]);
+    card::Change change;
+    {
+      Unlocked unlocked;
+      change = engine_->grow(rule);
+    }
+    return nb::make_tuple(change.cloned, change.split, change.pruned);
+  }
+
+  // ---- for tests: the primitives by themselves
+  uint32_t scan(Words values, uint32_t shift, uint32_t mask, Words out) { return engine_->scan_words(values.data(), uint32_t(values.size()), shift, mask, out.data()); }
+  void sort(Wide keys, int bits, Words order) { engine_->sort_keys(reinterpret_cast<const card::u64*>(keys.data()), uint32_t(keys.size()), bits, order.data()); }
+  void sort_narrow(Words keys, int bits, Words order) { engine_->sort_keys(keys.data(), uint32_t(keys.size()), bits, order.data()); }
+
+  size_t launches() { return engine_->card().launches(); }
+  size_t host_waits() { return engine_->card().host_waits(); }
+  size_t bytes() { return engine_->arena().bytes(); }
+  size_t allocations() { return engine_->arena().allocations(); }
+  std::string name() { return engine_->card().name; }
+  std::string image() { return engine_->card().image; }
+  uint32_t pair_count() { return engine_->pair_count(); }
+  uint32_t visible_count() { return engine_->visible_count(); }
+  uint32_t count() { return engine_->count(); }
+
+ private:
+  std::unique_ptr<card::Engine> engine_;
+  size_t drawn_ = 0;
+};
+
+constexpr const char* kTroubles[] = {"no driver", "no card", "too old", "out of memory", "lost", "wrong"};
+
+}  // namespace
+
+void bind_cuda(nb::module_& m) {
+  static nb::object error;  // CardError(kind, sentence)
+  error = nb::steal(PyErr_NewException("splatmeter._native.CardError", PyExc_RuntimeError, nullptr));
+  m.attr("CardError") = error;
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const card::CardError& e) {
+      PyErr_SetObject(error.ptr(), nb::make_tuple(kTroubles[int(e.kind)], e.what()).ptr());
+    }
+  });
+  nb::class_<PyCard>(m, "Card")
+      .def(nb::init<int, const std::vector<std::tuple<int, bool, nb::bytes>>&>())
+      .def("upload", &PyCard::upload)
+      .def("download", &PyCard::download)
+      .def("set_pending", &PyCard::set_pending, nb::arg("step"), nb::arg("rates"), nb::arg("by_age").none())
+      .def("forward", &PyCard::forward)
+      .def("loss", &PyCard::loss, nb::arg("photo"), nb::arg("ssim_weight"), nb::arg("gradient").none())
+      .def("gradients", &PyCard::gradients, nb::arg("colour_gradient"), nb::arg("transmittance_gradient").none(), nb::arg("geometry"), nb::arg("harmonics"), nb::arg("mean2d"),
+           nb::arg("absolute"), nb::arg("visible"))
+      .def("update", &PyCard::update)
+      .def("put_photo", &PyCard::put_photo)
+      .def("get_photo", &PyCard::get_photo)
+      .def("has_photo", &PyCard::has_photo)
+      .def("set_photo_budget", &PyCard::set_photo_budget)
+      .def("train_step", &PyCard::train_step)
+      .def("reports", &PyCard::reports, nb::arg("all") = false)
+      .def("forgive", &PyCard::forgive)
+      .def("settle", &PyCard::settle)
+      .def("explore", &PyCard::explore)
+      .def("refresh_filter", &PyCard::refresh_filter)
+      .def("reset_opacities", &PyCard::reset_opacities)
+      .def("summary", &PyCard::summary)
+      .def("grow", &PyCard::grow, nb::arg("threshold"), nb::arg("by_absolute"), nb::arg("lowest_opacity"), nb::arg("small_limit"), nb::arg("size_limit"), nb::arg("shrink"),
+           nb::arg("budget").none(), nb::arg("child_keys"))
+      .def("scan", &PyCard::scan)
+      .def("sort", &PyCard::sort)
+      .def("sort", &PyCard::sort_narrow)
+      .def_prop_ro("photo_bytes", &PyCard::photo_bytes)
+      .def_prop_ro("launches", &PyCard::launches)
+      .def_prop_ro("host_waits", &PyCard::host_waits)
+      .def_prop_ro("bytes", &PyCard::bytes)
+      .def_prop_ro("allocations", &PyCard::allocations)
+      .def_prop_ro("name", &PyCard::name)
+      .def_prop_ro("image", &PyCard::image)
+      .def_prop_ro("pair_count", &PyCard::pair_count)
+      .def_prop_ro("visible_count", &PyCard::visible_count)
+      .def_prop_ro("count", &PyCard::count);
+}

@@ -1,0 +1,96 @@
+#include "card.hpp"
+
+namespace splat::card {
+namespace {
+
+constexpr int kMajor = 75, kMinor = 76;  // attributes: compute capability
+constexpr unsigned kNonBlocking = 1, kNoTiming = 2;
+constexpr const char* kNames[] = {
+#define NAME(name, arguments) #name,
+    SPLAT_CARD_KERNELS(NAME) SPLAT_CARD_SORTS(NAME)
+#undef NAME
+};
+
+}  // namespace
+
+const Image& choose_image(const std::vector<Image>& images, int capability) {
+  const Image* best = nullptr;
+  for (const Image& image : images) {
+    if (!image.is_ptx && image.capability == capability) return image;
+    if (image.is_ptx && image.capability <= capability && (!best || image.capability > best->capability)) best = &image;
+  }
+  if (!best) throw CardError(Trouble::kTooOld, "This card has compute capability " + std::to_string(capability / 10) + "." + std::to_string(capability % 10) + "; 7.5 (RTX 20) or newer is needed.");
+  return *best;
+}
+
+Card::Card(int device, const std::vector<Image>& images) : driver_(Driver::open()) {
+  const Driver& d = *driver_;
+  if (device < 0 || device >= d.device_count()) throw CardError(Trouble::kNoCard, "There is no card cuda:" + std::to_string(device) + "; this machine has " + std::to_string(d.device_count()) + ".");
+  d.check(d.cuDeviceGet(&device_, device), "opening it");
+  char text[256] = {};
+  d.check(d.cuDeviceGetName(text, sizeof text, device_), "asking for its name");
+  name = text, capability = 10 * attribute(kMajor) + attribute(kMinor);
+  const Image& chosen = choose_image(images, capability);
+  image = chosen.name();
+  d.check(d.cuDevicePrimaryCtxRetain(&context_, device_), "opening a context");
+  try {
+    use();
+    d.check(d.cuModuleLoadDataEx(&module_, chosen.bytes.c_str(), 0, nullptr, nullptr), "loading the kernels");
+    for (int k = 0; k < kKernels; k++) d.check(d.cuModuleGetFunction(&functions_[k], module_, kNames[k]), kNames[k]);
+    d.check(d.cuStreamCreate(&stream_, kNonBlocking), "making a stream");
+    d.check(d.cuStreamCreate(&copy_stream_, kNonBlocking), "making a stream");
+  } catch (...) {
+    if (stream_) d.cuStreamDestroy_v2(stream_);
+    if (module_) d.cuModuleUnload(module_);
+    d.cuDevicePrimaryCtxRelease_v2(device_);
+    throw;
+  }
+}
+
+Card::~Card() {
+  const Driver& d = *driver_;
+  d.cuCtxSetCurrent(context_);
+  d.cuStreamSynchronize(stream_), d.cuStreamSynchronize(copy_stream_);
+  for (Event event : events_) d.cuEventDestroy_v2(event);
+  d.cuStreamDestroy_v2(stream_), d.cuStreamDestroy_v2(copy_stream_);
+  d.cuModuleUnload(module_);
+  d.cuDevicePrimaryCtxRelease_v2(device_);
+}
+
+void Card::use() { driver_->check(driver_->cuCtxSetCurrent(context_), "choosing it"); }
+
+int Card::attribute(int number) const {
+  int value = 0;
+  driver_->check(driver_->cuDeviceGetAttribute(&value, number, device_), "asking what it is");
+  return value;
+}
+
+void Card::launch_bytes(Kernel kernel, Grid grid, unsigned threads, void* arguments) {
+  void* parameters[] = {arguments};
+  driver_->check(driver_->cuLaunchKernel(functions_[kernel], grid.x, grid.y, grid.z, threads, 1, 1, 0, stream_, parameters, nullptr), kNames[kernel]);
+  launches_++;
+}
+void Card::fill_bytes(Address to, unsigned char byte, size_t bytes) {
+  if (bytes) driver_->check(driver_->cuMemsetD8Async(to, byte, bytes, stream_), "filling memory");
+}
+void Card::to_card_bytes(Address to, const void* from, size_t bytes, Stream stream) {
+  if (bytes) driver_->check(driver_->cuMemcpyHtoDAsync_v2(to, from, bytes, stream ? stream : stream_), "copying to it");
+}
+void Card::to_host_bytes(void* to, Address from, size_t bytes) {
+  if (bytes) driver_->check(driver_->cuMemcpyDtoHAsync_v2(to, from, bytes, stream_), "copying from it");
+}
+void Card::copy_bytes(Address to, Address from, size_t bytes) {
+  if (bytes) driver_->check(driver_->cuMemcpyDtoDAsync_v2(to, from, bytes, stream_), "copying on it");
+}
+void Card::record(Event event, Stream stream) { driver_->check(driver_->cuEventRecord(event, stream ? stream : stream_), "noting an event"); }
+void Card::wait_for(Event event) { host_waits_++, driver_->check(driver_->cuEventSynchronize(event), "working"); }
+void Card::stream_waits_for(Event event, Stream stream) { driver_->check(driver_->cuStreamWaitEvent(stream ? stream : stream_, event, 0), "waiting for a copy"); }
+void Card::synchronize() { host_waits_++, driver_->check(driver_->cuStreamSynchronize(stream_), "working"); }
+
+Event Card::new_event() {
+  Event event = nullptr;
+  driver_->check(driver_->cuEventCreate(&event, kNoTiming), "making an event");
+  return events_.push_back(event), event;
+}
+
+}  // namespace splat::card

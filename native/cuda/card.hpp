@@ -1,0 +1,80 @@
+// One card, with our kernels loaded: launching, copying, waiting.
+#pragma once
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "arena.hpp"
+#include "kernels/list.hpp"
+
+namespace splat::card {
+
+// Kernels as the compiler left them: a cubin is for one architecture, PTX for that one and all later ones.
+struct Image {
+  int capability;  // 75: sm_75 or compute_75
+  bool is_ptx;
+  std::string bytes;
+  std::string name() const { return (is_ptx ? "PTX compute_" : "cubin sm_") + std::to_string(capability); }
+};
+const Image& choose_image(const std::vector<Image>& images, int capability);  // throws CardError, kTooOld
+
+struct Grid { unsigned x = 1, y = 1, z = 1; };
+inline unsigned blocks_of(size_t count, size_t each) { return unsigned(count ? (count + each - 1) / each : 1); }
+
+class Card {
+ public:
+  Card(int device, const std::vector<Image>& images);
+  ~Card();
+  Card(const Card&) = delete;
+  void operator=(const Card&) = delete;
+
+  // Kernels by name: card.launch(kProject, grid, threads, ProjectArguments{...}).
+  enum Kernel {
+#define NUMBER(name, arguments) k_##name,
+    SPLAT_CARD_KERNELS(NUMBER) SPLAT_CARD_SORTS(NUMBER)
+#undef NUMBER
+    kKernels
+  };
+  template <class Arguments>
+  void launch(Kernel kernel, Grid grid, unsigned threads, const Arguments& arguments) {
+    launch_bytes(kernel, grid, threads, const_cast<Arguments*>(&arguments));
+  }
+  template <class T> void fill(T* to, size_t count, unsigned char byte) { fill_bytes(Address(to), byte, count * sizeof(T)); }
+  template <class T> void to_card(T* to, const T* from, size_t count, Stream stream = nullptr) { to_card_bytes(Address(to), from, count * sizeof(T), stream); }
+  template <class T> void to_host(T* to, const T* from, size_t count) { to_host_bytes(to, Address(from), count * sizeof(T)); }
+  template <class T> void copy(T* to, const T* from, size_t count) { copy_bytes(Address(to), Address(from), count * sizeof(T)); }
+  void record(Event event, Stream stream = nullptr);
+  void wait_for(Event event);          // the host waits
+  void stream_waits_for(Event event, Stream stream = nullptr);  // the compute stream does, or another one
+  void synchronize();
+
+  Event new_event();                   // lives as long as the card
+  Context context() const { return context_; }
+  Stream copy_stream() const { return copy_stream_; }
+  const Driver& driver() const { return *driver_; }
+  size_t launches() const { return launches_; }
+  size_t host_waits() const { return host_waits_; }
+  void use();                          // before anything else in a thread
+  int attribute(int number) const;
+
+  std::string name, image;
+  int capability = 0;
+
+ private:
+  void launch_bytes(Kernel kernel, Grid grid, unsigned threads, void* arguments);
+  void fill_bytes(Address to, unsigned char byte, size_t bytes);
+  void to_card_bytes(Address to, const void* from, size_t bytes, Stream stream);
+  void to_host_bytes(void* to, Address from, size_t bytes);
+  void copy_bytes(Address to, Address from, size_t bytes);
+
+  std::shared_ptr<const Driver> driver_;
+  int device_ = 0;
+  Context context_ = nullptr;
+  Module module_ = nullptr;
+  Stream stream_ = nullptr, copy_stream_ = nullptr;
+  Function functions_[kKernels] = {};
+  std::vector<Event> events_;
+  std::atomic<size_t> launches_ = 0, host_waits_ = 0;  // photos come from another thread
+};
+
+}  // namespace splat::card

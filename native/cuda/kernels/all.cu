@@ -1,0 +1,11 @@
+// Every kernel, as one text for the compilers.
+#include "project.cu"
+#include "sort.cu"
+#include "bin.cu"
+#include "blend.cu"
+#include "loss.cu"
+#include "update.cu"
+#include "rows.cu"
+#include "move.cu"
+#include "select.cu"
+#include "growth.cu"

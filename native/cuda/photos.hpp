@@ -1,0 +1,48 @@
+// Photos on the card as 8-bit planes within a budget; those that were not used for longest go first. They are copied by
+// their own stream through a little host memory that the card can reach, so that no step waits for them.
+#pragma once
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <unordered_map>
+
+#include "card.hpp"
+
+namespace splat::card {
+
+class Photos {
+ public:
+  Photos(Card& card, Arena& arena);
+  void set_budget(size_t bytes) { budget_ = bytes; }  // at least one photo always fits
+  bool has(uint64_t key);
+  // Begins to copy; the caller's memory may go at once. From any thread.
+  void put(uint64_t key, const u8* planes, size_t bytes);
+  const u8* use(uint64_t key, size_t bytes);          // the compute stream waits until it is there
+  size_t bytes() const { return bytes_; }
+  void clear();
+  void to_host(uint64_t key, u8* planes, size_t bytes);  // for tests; waits
+
+ private:
+  struct Photo {
+    Photo(Arena& arena, uint64_t key, size_t bytes, Event ready) : key(key), bytes(bytes), planes(arena, "photos"), ready(ready) {}
+    uint64_t key;
+    size_t bytes;
+    CardBuffer<u8> planes;
+    Event ready;
+    bool waited = false;  // the compute stream has
+  };
+  std::list<Photo>::iterator make_room(uint64_t key, size_t bytes);
+  void copy(Photo& photo, const u8* planes);
+
+  static constexpr size_t kChunk = 4 << 20, kChunks = 2;
+  Card& card_;
+  Arena& arena_;
+  std::mutex mutex_;
+  std::list<Photo> photos_;  // latest first
+  std::unordered_map<uint64_t, std::list<Photo>::iterator> by_key_;
+  PinnedArray<u8> chunks_;
+  Event taken_[kChunks], used_;
+  size_t budget_ = SIZE_MAX, bytes_ = 0, next_chunk_ = 0;
+};
+
+}  // namespace splat::card

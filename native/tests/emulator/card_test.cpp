@@ -1,0 +1,215 @@
+// The host's side of the card's engine over the stand-in driver, without Python and small enough for the sanitizers:
+//     SPLATMETER_LIBCUDA=libcuda.so.1 card_test kernels.ptx
+// Says what failed and exits 1, or prints how much it checked.
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "../../cuda/engine.hpp"
+#include "../testing.hpp"
+
+namespace splat::testing {
+
+static int checks = 0, failures = 0;
+void check(bool condition, const char* what) {
+  checks++;
+  if (!condition) failures++, std::printf("FAILED: %s\n", what);
+}
+
+namespace {
+
+std::vector<card::Image> images;
+
+struct Standin {
+  void* library = dlopen(std::getenv("SPLATMETER_LIBCUDA"), RTLD_NOW);
+  template <class F> F* find(const char* name) { return reinterpret_cast<F*>(dlsym(library, name)); }
+  void option(const char* name, long value) { find<int(const char*, const char*)>("standin_option")(name, std::to_string(value).c_str()); }
+  unsigned long long count(const char* what) { return find<unsigned long long(const char*)>("standin_count")(what); }
+  void forget_error() { find<void()>("standin_forget_error")(); }
+};
+Standin& standin() {
+  static Standin one;
+  return one;
+}
+
+card::View view_of(int width, int height, double turn) {
+  const double c = std::cos(turn), s = std::sin(turn);
+  return {{c, 0, s, 0, 1, 0, -s, 0, c}, {0, 0, 4}, double(width), double(width), 0.5 * width, 0.5 * height, width, height};
+}
+const card::Rates kRates = {1e-3, 1e-3, 1e-4, 1e-2, 5e-3, 1e-3};
+
+// A short training with everything in it: steps, rows that fall behind, a step that only looks, growth, and all that
+// happens to whole tables.
+class Training {
+ public:
+  explicit Training(int count, int width = 40, int height = 23) : model_(count), width_(width), height_(height), engine_(0, images) {
+    for (uint64_t key = 0; key < 3; key++) {
+      std::vector<uint8_t> photo(size_t(3) * width * height);
+      for (size_t k = 0; k < photo.size(); k++) photo[k] = uint8_t((k * 7 + key * 50) % 256);
+      engine_.photos().put(key, photo.data(), photo.size());
+    }
+    engine_.upload(card::u32(count), {model_.geometry.data(), model_.harmonics.data(), model_.moments.data(), model_.first.data(), model_.second.data()}, true);
+  }
+  void step(bool learning = true) {
+    if (learned_) engine_.set_pending(learned_, kRates, &model_.owed[0].drift);
+    const card::Adam adam = card::adam_of(learned_ + 1, kRates, 0.9, 0.999, 1e-15);
+    card::DrawSettings settings;
+    settings.absolute_gradients = true;
+    engine_.train_step(view_of(width_, height_, 0.7 * steps_), settings, uint64_t(steps_ % 3), 0.2f, learning ? &adam : nullptr);
+    steps_++, learned_ += learning;
+  }
+  void grow() {
+    engine_.settle();
+    card::GrowthRule rule;
+    rule.threshold = 1e-5, rule.small_limit = 0.1, rule.size_limit = 5, rule.budget = card::u32(model_.count * 3 / 2);
+    engine_.grow(rule);
+    engine_.refresh_filter({view_of(width_, height_, 0), view_of(width_, height_, 1)});
+    engine_.reset_opacities();
+    card::Exploration exploration = {{1, 2, 3, 4, 5}, 10.f, 0.01f, 0.01f, 1e-3f, 1e-3f, 1.f};
+    engine_.explore(exploration);
+  }
+  Floats all() {
+    step(), step(false), step(), grow(), step(), step();
+    const card::ModelSummary summary = engine_.summary();
+    Floats result = {float(summary.mean_opacity), float(summary.finite_rows)};
+    for (const card::Report& report : engine_.reports(true)) result.push_back(float(report.l1)), result.push_back(float(report.ssim)), result.push_back(float(report.pairs));
+    const size_t n = engine_.count();
+    Floats rows[5] = {Floats(16 * n), Floats(48 * n), Floats(24 * n), Floats(48 * n), Floats(48 * n)};
+    engine_.download(0, card::u32(n), {rows[0].data(), rows[1].data(), rows[2].data(), rows[3].data(), rows[4].data()});
+    for (const Floats& part : rows) result.insert(result.end(), part.begin(), part.end());
+    return result;
+  }
+  card::Engine& engine() { return engine_; }
+
+ private:
+  Model model_;
+  int width_, height_, steps_ = 0, learned_ = 0;
+  card::Engine engine_;
+};
+
+void late_queues_change_nothing() {
+  standin().option("eager", 1);  // every call waits for the card: no order can be wrong
+  const Floats expected = Training(60).all();
+  standin().option("eager", 0);
+  for (int seed = 1; seed <= 4; seed++) {
+    standin().option("seed", seed), standin().option("preempt", seed == 4);
+    check(same_bits(expected, Training(60).all()), "work that runs late gives the same bits");
+  }
+  standin().option("preempt", 0);
+  check(standin().count("bytes") == 0, "nothing is left on the card");
+}
+
+void awkward_sizes() {
+  for (int count : {0, 1, 33})
+    for (auto [width, height] : {std::pair(1, 1), std::pair(16, 17), std::pair(70, 5)}) {
+      Training training(count, width, height);
+      check(!training.all().empty(), "awkward sizes work");
+    }
+}
+
+// Whichever allocation fails: a plain error, nothing left behind, and the next training is as good as any.
+void out_of_memory_anywhere() {
+  const Floats expected = Training(40).all();
+  int refused = 0;
+  for (long allowed = 0;; allowed++) {
+    standin().option("allocations", allowed);
+    bool finished = false;
+    try {
+      finished = same_bits(Training(40).all(), expected);
+    } catch (const card::CardError& problem) {
+      refused++;
+      check(problem.kind == card::Trouble::kOutOfMemory, "an allocation that fails is called out of memory");
+    }
+    standin().option("allocations", -1);
+    check(standin().count("bytes") == 0, "an allocation that fails leaves nothing behind");
+    if (finished) break;
+    if (allowed > 2000) return check(false, "it is never enough");
+  }
+  check(refused > 40, "many allocations were made to fail");
+  check(same_bits(Training(40).all(), expected), "after all those failures training is as before");
+}
+
+void a_card_that_disappears() {
+  standin().option("launches", -1);
+  const auto before = standin().count("launches");
+  const Floats expected = Training(40).all();
+  const long launches = long(standin().count("launches") - before);
+  for (long at = 0; at < launches; at += 1 + launches / 40) {
+    standin().option("launches", at);
+    bool lost = false;
+    try {
+      Training(40).all();
+    } catch (const card::CardError& problem) {
+      lost = problem.kind == card::Trouble::kLost;
+    }
+    check(lost, "a card that disappears is called lost");
+    standin().option("launches", -1), standin().forget_error();
+    check(standin().count("bytes") == 0, "a card that disappears leaves nothing behind");
+  }
+  check(same_bits(Training(40).all(), expected), "when it is back, training is as before");
+}
+
+void nothing_is_allocated_in_the_steady_state() {
+  Training training(60);
+  for (int k = 0; k < 12; k++) training.step();
+  const size_t allocations = training.engine().arena().allocations(), waits = training.engine().card().host_waits();
+  for (int k = 0; k < 12; k++) training.step();  // the same views as before
+  check(training.engine().arena().allocations() == allocations, "nothing is allocated in the steady state");
+  check(training.engine().card().host_waits() == waits + 2 * 12, "a step waits for the counters, and looks whether what is owed has been taken");
+  check(training.engine().arena().bytes() == standin().count("bytes"), "the arena knows what it holds");
+}
+
+void the_limit_is_kept() {
+  standin().option("foreign", (16l << 30) - (4l << 20));  // 4 MB are free
+  try {
+    Training training(4000);
+    training.step();
+    check(false, "more than 90 % of what was free is refused");
+  } catch (const card::CardError& problem) {
+    check(problem.kind == card::Trouble::kOutOfMemory, "more than 90 % of what was free is refused");
+    check(std::string(problem.what()).find("may be used") != std::string::npos, "and it is the arena that says so");
+  }
+  standin().option("foreign", 0);
+}
+
+void photos_from_another_thread() {
+  Training training(30);
+  std::vector<uint8_t> photo(size_t(3) * 40 * 23, 100);
+  std::thread other([&] {
+    for (uint64_t key = 10; key < 30; key++) training.engine().photos().put(key, photo.data(), photo.size());
+  });
+  for (int k = 0; k < 5; k++) training.step();
+  other.join();
+  check(training.engine().photos().has(29) && training.engine().reports(true).size() == 5, "photos come from another thread");
+}
+
+int run() {
+  late_queues_change_nothing();
+  awkward_sizes();
+  nothing_is_allocated_in_the_steady_state();
+  the_limit_is_kept();
+  photos_from_another_thread();
+  out_of_memory_anywhere();
+  a_card_that_disappears();
+  std::printf("%d checks, %d failures\n", checks, failures);
+  return failures ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace splat::testing
+
+int main(int count, char** arguments) {
+  if (count != 2) return std::fprintf(stderr, "usage: SPLATMETER_LIBCUDA=... card_test kernels.ptx\n"), 2;
+  std::stringstream text;
+  text << std::ifstream(arguments[1]).rdbuf();
+  splat::testing::images = {{80, true, text.str()}};
+  try {
+    return splat::testing::run();
+  } catch (const std::exception& problem) {
+    return std::printf("FAILED: %s\n", problem.what()), 1;
+  }
+}

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "parity"))  # its scenes visit every branch of the rasterizer
+
+from standin import Standin, built
+from twins import CardTwin, NativeTwin
+
+
+@pytest.fixture(scope="session")
+def standin() -> Iterator[Standin]:
+    library = built()
+    patch = pytest.MonkeyPatch()
+    patch.setenv("SPLATMETER_LIBCUDA", str(library))
+    yield Standin(library)
+    patch.undo()
+
+
+@pytest.fixture
+def schedule(standin: Standin) -> Iterator[Standin]:
+    """Whatever a test turns is turned back."""
+    yield standin
+    standin.forget_error()
+    for name, value in (("seed", 0), ("preempt", 0), ("checks", 1), ("memory", 16 << 30), ("foreign", 0),
+                        ("allocations", -1), ("launches", -1), ("devices", 1), ("capability", 120)):  # fmt: skip
+        standin.option(name, value)
+
+
+@pytest.fixture(scope="session")
+def card(standin: Standin) -> CardTwin:
+    return CardTwin()
+
+
+@pytest.fixture(scope="session")
+def cpu() -> NativeTwin:
+    return NativeTwin()
