@@ -23,7 +23,7 @@ KERNEL(kThreads, scan_top, ScanArguments) {
   for (u32 base = 0; base < a.blocks; base += kThreads) {
     const u32 i = base + threadIdx.x;
     u32 all;
-    const u32 before = block_scan(i < a.blocks ? load(a.sums, i) : 0, all);
+    const u32 before = block_scan(i < a.blocks ? load(a.sums, i) : 0u, all);
     if (i < a.blocks) store(a.sums, i, carry + before);
     carry += all;
   }
