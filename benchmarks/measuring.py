@@ -187,7 +187,7 @@ def in_processes(script: str, count: int) -> list[Any]:
 def machine() -> dict[str, object]:
     from splatmeter.backends.registry import backend
 
-    description = dict(backend("native").description)
+    description = backend("native").facts.recorded()
     git = environment.git(Path(__file__).parent)
     return {
         "when": datetime.now(timezone.utc).isoformat(timespec="minutes"),

@@ -24,10 +24,10 @@ import workloads
 from measuring import table, write_results
 
 from splatmeter import memory
+from splatmeter.backend import TrainStep
+from splatmeter.backends.native import backend_of, native_engine
 from splatmeter.densify.densifier import Densifier, DensifySettings
-from splatmeter.gaussians import filter3d
 from splatmeter.ops import GRADIENT_SUM, LOG_SCALES, OPACITY_LOGITS, VISITS, Table
-from splatmeter.update.optimizer import Optimizer
 
 SIZES = (500_000, 1_000_000, 2_000_000)
 GROWTH = 7 / 6
@@ -55,41 +55,40 @@ class Child:
     """One process: the stages of a training, their peaks, and what the engine itself holds."""
 
     def __init__(self, count: int, threads: int, scene: Path) -> None:
-        self.work, self.table = prepared(round(count / GROWTH), scene)
-        self.backend = workloads.backend("native", threads)
-        self.optimizer = Optimizer(self.backend)
+        self.work, table = prepared(round(count / GROWTH), scene)
+        self.engine = native_engine(threads)
+        self.model = backend_of(self.engine).upload(table)
         self.stages: dict[str, dict[str, float]] = {}
 
     def steps(self) -> None:
         settings = workloads.RasterSettings()
         for step in range(STEPS):
             view = step % len(self.work.cameras)
-            rendering, tape = self.backend.forward(self.table, self.work.cameras[view], settings)
-            _, gradient = self.backend.image_loss(rendering.color, self.work.photos[view], 0.2)
-            self.optimizer.update(self.table, tape, gradient, workloads.TINY)
+            camera, photo = self.work.cameras[view], self.work.photos[view]
+            self.model.train_step(TrainStep(camera, photo, settings, 0.2, workloads.TINY)).read()
 
     def densify(self) -> None:
         """By the statistics and opacities as one finds them in training, set by hand: every third row is
         wanted, the larger half of them is split, every sixth is too faint."""
-        self.backend.settle(self.table)
-        geometry = self.table.geometry
+        self.model.settle()
+        geometry = self.model.stored("geometry", slice(None))
         geometry[:, VISITS], geometry[:, GRADIENT_SUM] = 1, 0
         geometry[0::3, GRADIENT_SUM] = 1
         geometry[1::6, OPACITY_LOGITS] = -20
         middle = float(np.exp(np.median(geometry[::97, LOG_SCALES].max(axis=1))))
-        rule = DensifySettings(extent=middle, criterion="3dgs", percent_dense=1.0, threshold=0.5)
-        densifier = Densifier(rule, self.backend)
-        self.table, self.change = densifier.grow(600, self.table, np.random.default_rng(0))
-        filter3d.refresh(self.table, self.work.cameras, self.backend)
+        rule = DensifySettings(extent=middle, strategy="3dgs", percent_dense=1.0, threshold=0.5)
+        del geometry  # the old rows must be free to go
+        self.change = self.model.grow(Densifier(rule).rule(600))
+        self.model.refresh_filter(self.work.cameras)
 
     def stage(self, name: str, work) -> None:
         memory.reset_peak()
         work()
         self.stages[name] = {
-            "gaussians": self.table.count,
+            "gaussians": self.model.count,
             "peak_bytes": memory.peak_bytes(),
-            "workspace_bytes": self.backend.forward.__self__.native.workspace_bytes,
-            "pairs": self.backend.forward.__self__.native.pair_count,
+            "workspace_bytes": self.engine.native.workspace_bytes,
+            "pairs": self.engine.native.pair_count,
         }
 
     def run(self) -> None:

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from splatmeter.backend import TrainStep
+from splatmeter.backends.native import backend_of, native_engine
 from splatmeter.backends.native.limits import measured_flops
 from splatmeter.backends.registry import backend
-from splatmeter.gaussians import filter3d, initialize
+from splatmeter.gaussians import initialize
 from splatmeter.gaussians.gaussians import filtered_opacities, filtered_scales
 from splatmeter.ops import FILTER_3D, Pinhole, RasterSettings, Rates, Table, empty_table
 from splatmeter.photos.photo import read
 from splatmeter.scene.scene import SceneOptions, load_scene
-from splatmeter.update.optimizer import Optimizer
-from splatmeter.update.schedule import Schedule
+from splatmeter.train.schedule import Schedule
 
 os.environ.setdefault("GOMP_SPINCOUNT", "0")  # before the yardstick's OpenMP is loaded
 
@@ -80,9 +81,9 @@ def photographed(arrays: dict[str, np.ndarray], cameras: list[Pinhole], width: i
         for c in cameras
     ]
     work = Workload(arrays, sized, [], filters)
-    renderer, table, random = backend("native"), table_of(work), np.random.default_rng(0)
+    model, random = backend("native").upload(table_of(work)), np.random.default_rng(0)
     for camera in sized:
-        color = renderer.forward(table, camera, RasterSettings())[0].color
+        color = model.render(camera, RasterSettings()).color
         noisy = color + random.normal(size=color.shape).astype(np.float32) * 0.1
         work.photos.append((noisy.clip(0, 1) * 255).astype(np.uint8))
     return work
@@ -106,8 +107,10 @@ def numbering(arrays: dict[str, np.ndarray], count: int) -> dict[str, np.ndarray
 def garden(scene_folder: Path = GARDEN, most: int | None = None) -> Workload:
     """garden_512 from its points with the training's own learning rates; a multiple of eight Gaussians."""
     scene = load_scene(SceneOptions(scene_folder, resolution=1, eval=True))
-    table = initialize.from_points(scene.points, backend("native"))
-    filter3d.refresh(table, [view.camera for view in scene.train], backend("native"))
+    engine = backend("native")
+    model = engine.upload(initialize.from_points(scene.points, engine))
+    model.refresh_filter([view.camera for view in scene.train])
+    table = model.download(slice(None))
     rows = min(table.count, most or table.count) // 8 * 8
     g = table.geometry[:rows]
     arrays = {
@@ -140,26 +143,26 @@ def table_of(work: Workload) -> Table:
 class Ours:
     def __init__(self, work: Workload, threads: int) -> None:
         self.work = work
-        self.backend = backend("native", threads)
-        self.table = table_of(work)
-        self.optimizer = Optimizer(self.backend)
-        self.settings = RasterSettings()
+        self.engine = native_engine(threads)
+        self.model = backend_of(self.engine).upload(table_of(work))
+        self.settings, self.steps = RasterSettings(), 0
 
     def iterate(self, view: int) -> None:
         """One whole step on a view: what the trainer does, without its bookkeeping."""
-        rendering, tape = self.backend.forward(self.table, self.work.cameras[view], self.settings)
-        _, gradient = self.backend.image_loss(rendering.color, self.work.photos[view], 0.2)
-        self.optimizer.update(self.table, tape, gradient, self.work.rates(self.optimizer.steps + 1))
+        self.steps += 1
+        rates = self.work.rates(self.steps)
+        order = TrainStep(self.work.cameras[view], self.work.photos[view], self.settings, 0.2, rates)
+        self.model.train_step(order).read()
 
     def cycle(self, number: int) -> None:
         self.iterate(number % len(self.work.cameras))
 
     def multiply_and_add(self, number: int) -> None:
         """Bare arithmetic on the engine's threads, the same on each: what the machine gives at best."""
-        measured_flops(self.backend)
+        measured_flops(self.engine)
 
     def passes(self) -> dict[str, float]:
-        return dict(self.backend.timings())
+        return dict(self.engine.timings())
 
 
 class Yardstick:

@@ -26,7 +26,7 @@ struct Settings {
   bool absolute_gradients = false;
 };
 
-// Steps of Adam without gradient that rows not seen for a while still owe; see Pending in ops.py.
+// Steps of Adam without gradient that rows not seen for a while still owe; see Pending in backends/lazy_adam.py.
 struct Owed { float drift, mean_drift, first_decay, second_decay; };
 struct Pending {
   int step = 0;
@@ -50,7 +50,7 @@ struct AdamStep {
   float second_correction = 1;  // 1 / sqrt(1 - beta2^number)
 };
 
-// See Exploration in ops.py; distances are rates times steps.
+// See Exploration in backends/kernels.py; distances are rates times steps.
 struct Exploration {
   uint32_t keys[5] = {};            // name the random numbers
   float noise = 0;                  // times the gate and the covariance: of a standard normal draw
@@ -138,6 +138,8 @@ struct Engine {
   // loss
   Buffer<float> window_planes, window_rows;
   Buffer<LossValue> loss_sums;      // by channel and block of rows
+
+  Buffer<float> step_images;        // of a training step: colour, its gradient, transmittance
 
   double seconds[kPasses] = {};
   size_t workspace_bytes() const;

@@ -2,21 +2,11 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include <chrono>
-#include <cmath>
-#include <memory>
-
 #include "../dispatch.hpp"
 #include "../limits.hpp"
 #include "table.hpp"
 
 namespace {
-
-struct Stopwatch {
-  double& seconds;
-  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-  ~Stopwatch() { seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
-};
 
 // [rotation 9, translation 3, fx, fy, cx, cy, width, height]
 Camera camera_of(const double* p) {
@@ -34,15 +24,9 @@ Camera camera_of(const double* p) {
   return c;
 }
 
-AdamStep adam_step(int number, const std::vector<double>& rates, double beta1, double beta2, double epsilon) {
-  require(rates.size() == 6 && number >= 1, "an Adam step needs a number from 1 and six rates");
-  AdamStep step;
-  step.number = number;
-  step.beta1 = float(beta1), step.beta2 = float(beta2), step.epsilon = float(epsilon);
-  step.rest1 = float(1 - beta1), step.rest2 = float(1 - beta2);
-  step.second_correction = float(1 / std::sqrt(1 - std::pow(beta2, number)));
-  spread_rates(rates, 1 / (1 - std::pow(beta1, number)), float(rates[0]), step.rates, step.rate_dc, step.rate_rest);
-  return step;
+AdamStep adam_step_of(int number, const std::vector<double>& rates, double beta1, double beta2, double epsilon) {
+  require(number >= 1, "an Adam step needs a number from 1");
+  return adam_step(number, rates_of(rates), {beta1, beta2, epsilon});
 }
 
 class PyEngine {
@@ -51,32 +35,40 @@ class PyEngine {
 
   uint64_t forward(const PyTable& table, const std::vector<double>& camera, int degree, float kernel_size, bool compensate,
                    const std::vector<float>& background, float max_alpha, bool absolute, Floats<3> color, Floats<2> transmittance) {
-    require(camera.size() == 18 && background.size() == 3 && degree >= 0 && degree <= 3, "camera, background or degree are malformed");
-    engine_.table = table.table, engine_.camera = camera_of(camera.data());
+    look(table, camera, degree, kernel_size, compensate, background, max_alpha, absolute);
     const Camera& c = engine_.camera;
-    require(c.width > 0 && c.height > 0 && c.width <= (1 << 20) && c.height <= (1 << 20), "image size out of range");
     require(color.shape(0) == 3 && int(color.shape(1)) == c.height && int(color.shape(2)) == c.width &&
             int(transmittance.shape(0)) == c.height && int(transmittance.shape(1)) == c.width, "output arrays do not fit the camera");
-    require(max_alpha > 0 && max_alpha < 1, "max_alpha must lie between 0 and 1: backward divides by what an opaque Gaussian lets through");
-    engine_.settings = {degree, kernel_size, compensate, {background[0], background[1], background[2]}, max_alpha, absolute};
     nb::gil_scoped_release unlocked;
-    const Kernels& k = kernels();
-    { Stopwatch w{engine_.seconds[kProject]}; k.project(engine_); }
-    require(engine_.slot_count <= kMostSlots, "these Gaussians touch more than 2^32 tiles of one image: they are far too large");
-    { Stopwatch w{engine_.seconds[kSort]}; k.sort_by_depth(engine_); }
-    { Stopwatch w{engine_.seconds[kBin]}; k.bin(engine_); }
-    { Stopwatch w{engine_.seconds[kBlendForward]}; k.blend_forward(engine_, color.data(), transmittance.data()); }
-    return ++engine_.forward_number;
+    splat::forward(engine_, color.data(), transmittance.data());
+    return engine_.forward_number;
+  }
+
+  // L1, SSIM, and whether the loss is a number; where it is not, nothing was changed.
+  nb::tuple train_step(PyTable& table, const std::vector<double>& camera, int degree, float kernel_size, bool compensate,
+                       const std::vector<float>& background, float max_alpha, bool absolute, Photo photo, double ssim_weight,
+                       const std::vector<double>& rates, bool learns) {
+    require(table.table.geometry_moments, "a table without moments cannot be trained");
+    look(table, camera, degree, kernel_size, compensate, background, max_alpha, absolute);
+    const Camera& c = engine_.camera;
+    require(photo.shape(0) == 3 && int(photo.shape(1)) == c.height && int(photo.shape(2)) == c.width, "the photo does not fit the camera");
+    const StepOrder order{photo.data(), ssim_weight, rates_of(rates), learns};
+    StepResult result;
+    {
+      nb::gil_scoped_release unlocked;
+      result = splat::train_step(engine_, table.adam, order);
+      table.table.pending = table.adam.pending();
+    }
+    return nb::make_tuple(result.loss.l1, result.loss.ssim, result.finite);
   }
 
   void update(uint64_t number, Floats<3> color_gradient, int step, const std::vector<double>& rates, double beta1, double beta2, double epsilon) {
     differentiate(number, color_gradient, nullptr);
     require(engine_.table.geometry_moments || step == 0, "a table without moments cannot be trained");
     AdamStep adam;
-    if (step) adam = adam_step(step, rates, beta1, beta2, epsilon);
+    if (step) adam = adam_step_of(step, rates, beta1, beta2, epsilon);
     nb::gil_scoped_release unlocked;
-    Stopwatch w{engine_.seconds[kUpdate]};
-    kernels().update(engine_, step ? &adam : nullptr);
+    splat::update(engine_, step ? &adam : nullptr);
   }
 
   void gradients(uint64_t number, Floats<3> color_gradient, nb::object transmittance_gradient, Floats<2> geometry,
@@ -103,8 +95,7 @@ class PyEngine {
     LossValue value;
     {
       nb::gil_scoped_release unlocked;
-      Stopwatch w{engine_.seconds[kLoss]};
-      value = kernels().loss(engine_, int(render.shape(2)), int(render.shape(1)), render.data(), photo.data(), ssim_weight, gradient);
+      value = splat::loss(engine_, int(render.shape(2)), int(render.shape(1)), render.data(), photo.data(), ssim_weight, gradient);
     }
     return nb::make_tuple(value.l1, value.ssim);
   }
@@ -112,7 +103,7 @@ class PyEngine {
   void adam(PyTable& table, Floats<2> geometry, Floats<2> harmonics, int number, const std::vector<double>& rates, double beta1, double beta2, double epsilon) {
     require(table.table.geometry_moments, "a table without moments cannot be trained");
     require(int(geometry.shape(0)) == table.table.count && int(harmonics.shape(0)) == table.table.count, "gradients do not fit the table");
-    const AdamStep step = adam_step(number, rates, beta1, beta2, epsilon);
+    const AdamStep step = adam_step_of(number, rates, beta1, beta2, epsilon);
     nb::gil_scoped_release unlocked;
     kernels().adam(engine_.pool, table.table, geometry.data(), harmonics.data(), step);
   }
@@ -207,13 +198,21 @@ class PyEngine {
   int threads() const { return engine_.pool.size(); }
 
  private:
+  void look(const PyTable& table, const std::vector<double>& camera, int degree, float kernel_size, bool compensate,
+            const std::vector<float>& background, float max_alpha, bool absolute) {
+    require(camera.size() == 18 && background.size() == 3 && degree >= 0 && degree <= 3, "camera, background or degree are malformed");
+    require(max_alpha > 0 && max_alpha < 1, "max_alpha must lie between 0 and 1: backward divides by what an opaque Gaussian lets through");
+    const Camera seen = camera_of(camera.data());
+    require(seen.width > 0 && seen.height > 0 && seen.width <= (1 << 20) && seen.height <= (1 << 20), "image size out of range");
+    engine_.table = table.table, engine_.camera = seen;
+    engine_.settings = {degree, kernel_size, compensate, {background[0], background[1], background[2]}, max_alpha, absolute};
+  }
   void differentiate(uint64_t number, Floats<3>& color_gradient, const float* transmittance_gradient) {
     require(number == engine_.forward_number, "the tape is stale: backward must follow its own forward");
     require(color_gradient.shape(0) == 3 && int(color_gradient.shape(1)) == engine_.camera.height && int(color_gradient.shape(2)) == engine_.camera.width,
             "the gradient does not fit the image");
     nb::gil_scoped_release unlocked;
-    Stopwatch w{engine_.seconds[kBlendBackward]};
-    kernels().blend_backward(engine_, color_gradient.data(), transmittance_gradient);
+    splat::backward(engine_, color_gradient.data(), transmittance_gradient);
   }
   Engine engine_;
 };
@@ -238,11 +237,15 @@ void bind_cuda(nb::module_& module);
 NB_MODULE(_native, m) {
   nb::class_<PyTable>(m, "Table")
       .def(nb::init<Floats<2>, Floats<2>, Floats<2>, Floats<2>, Floats<2>>())
-      .def("set_pending", &PyTable::set_pending)
-      .def_static("one_step_older", &PyTable::one_step_older);
+      .def("set_optimizer", &PyTable::set_optimizer)
+      .def("set_account", &PyTable::set_account)
+      .def("copy_drifts", &PyTable::copy_drifts)
+      .def_prop_ro("steps", &PyTable::steps)
+      .def_prop_ro("rates", &PyTable::rates);
   nb::class_<PyEngine>(m, "Engine")
       .def(nb::init<int>())
       .def("forward", &PyEngine::forward)
+      .def("train_step", &PyEngine::train_step)
       .def("update", &PyEngine::update)
       .def("gradients", &PyEngine::gradients, nb::arg("number"), nb::arg("color_gradient"), nb::arg("transmittance_gradient").none(),
            nb::arg("geometry"), nb::arg("harmonics"), nb::arg("mean2d"), nb::arg("absolute"), nb::arg("visible"))

@@ -4,9 +4,10 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <stdexcept>
 
-#include "../engine.hpp"
+#include "../step.hpp"
 
 namespace nb = nanobind;
 using namespace splat;
@@ -18,6 +19,8 @@ using Indices = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>
 using Flags = nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <int Dimensions>
 using Doubles = nb::ndarray<const double, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
+template <int Dimensions>
+using WritableDoubles = nb::ndarray<double, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
 
 namespace {
 
@@ -25,12 +28,10 @@ void require(bool condition, const char* what) {
   if (!condition) throw std::invalid_argument(what);
 }
 
-// rates: [mean, dc, rest, opacity, scale, rotation]
-void spread_rates(const std::vector<double>& rates, double factor, float mean, float* columns, float& dc, float& rest) {
-  require(rates.size() == 6, "six rates are needed: mean, dc, rest, opacity, scale, rotation");
-  for (int j = 0; j < kOptimized; j++)
-    columns[j] = float(factor * (j < kLogScale ? mean : j < kRotation ? rates[4] : j < kOpacityLogit ? rates[5] : rates[3]));
-  dc = float(factor * rates[1]), rest = float(factor * rates[2]);
+// [mean, dc, rest, opacity, scale, rotation]
+Rates rates_of(const std::vector<double>& r) {
+  require(r.size() == 6, "six rates are needed: mean, dc, rest, opacity, scale, rotation");
+  return {r[0], r[1], r[2], r[3], r[4], r[5]};
 }
 
 class PyTable {
@@ -48,30 +49,38 @@ class PyTable {
             "moments must be [N, 24], [N, 48] and [N, 48]");
     table.geometry_moments = moments.data(), table.harmonics_first = first.data(), table.harmonics_second = second.data();
   }
-  void set_pending(int step, Doubles<1> drift, Doubles<1> mean_drift, Floats<1> first_decay, Floats<1> second_decay, const std::vector<double>& rates) {
-    require(table.geometry_moments, "a table without moments owes nothing");
-    for (size_t ages : {drift.size(), mean_drift.size(), first_decay.size(), second_decay.size()})
-      require(ages == kPendingAges, "pending tables have 512 ages");
-    for (int age = 0; age < kPendingAges; age++)
-      owed_[age] = {float(drift.data()[age]), float(mean_drift.data()[age]), first_decay.data()[age], second_decay.data()[age]};
-    Pending& p = table.pending;
-    p.step = step, p.by_age = owed_;
-    spread_rates(rates, 1, 1.f, p.rates, p.rate_dc, p.rate_rest);
+  // The constants of the optimizer and its tables by age, as backends/lazy_adam.py has them.
+  void set_optimizer(double beta1, double beta2, double epsilon, int settle_interval, Doubles<1> fading, Floats<1> first_decay, Floats<1> second_decay) {
+    for (size_t ages : {fading.size(), first_decay.size(), second_decay.size()}) require(ages == kPendingAges, "tables by age have 512 entries");
+    require(settle_interval > 0, "rows must be settled now and then");
+    adam.constants = {beta1, beta2, epsilon}, adam.settle_interval = settle_interval;
+    std::copy_n(fading.data(), kPendingAges, adam.fading);
+    std::copy_n(first_decay.data(), kPendingAges, adam.first_decay);
+    std::copy_n(second_decay.data(), kPendingAges, adam.second_decay);
   }
-  // See one_step_older in ops.py.
-  static void one_step_older(Doubles<2> drifts, Doubles<1> terms, double unit_rate, double mean_rate, double fallen, nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> older) {
-    const size_t ages = terms.size();
-    require(drifts.shape(0) == 2 && drifts.shape(1) == ages && older.shape(0) == 2 && older.shape(1) == ages && ages > 0, "tables must be [2, AGES]");
-    const double *unit = drifts.data(), *mean = unit + ages, *term = terms.data();
-    double *older_unit = older.data(), *older_mean = older_unit + ages;
-    older_unit[0] = unit_rate * term[0], older_mean[0] = mean_rate * term[0];
-    for (size_t k = 1; k < ages; k++) older_unit[k] = unit_rate * term[k] + fallen * unit[k - 1], older_mean[k] = mean_rate * term[k] + mean[k - 1];
+  // Steps done, the rates of the last one (none: nothing was done yet), and what rows owe by age [2, 512].
+  void set_account(int steps, const std::vector<double>& rates, Doubles<2> drifts) {
+    require(table.geometry_moments || rates.empty(), "a table without moments owes nothing");
+    require(drifts.shape(0) == 2 && drifts.shape(1) == kPendingAges && steps >= 0, "tables of what is owed must be [2, 512]");
+    Rates last{};
+    if (!rates.empty()) last = rates_of(rates);
+    adam.restore(steps, rates.empty() ? nullptr : &last, drifts.data());
+    table.pending = adam.pending();
+  }
+  int steps() const { return adam.steps; }
+  std::vector<double> rates() const {
+    const Rates& r = adam.rates;
+    return adam.begun ? std::vector<double>{r.mean, r.dc, r.rest, r.opacity, r.scale, r.rotation} : std::vector<double>{};
+  }
+  void copy_drifts(WritableDoubles<2> drifts) const {
+    require(drifts.shape(0) == 2 && drifts.shape(1) == kPendingAges, "tables of what is owed must be [2, 512]");
+    std::copy_n(adam.drifts, 2 * kPendingAges, drifts.data());
   }
   Table table;
+  LazyAdam adam;
 
  private:
   Floats<2> arrays_[5];  // kept alive
-  Owed owed_[kPendingAges];
 };
 
 }  // namespace

@@ -31,6 +31,7 @@ int main() {
   const int sets = available_kernels(list);
   for (int i = 0; i < sets; i++) {
     testing::test_training(*list[i]);
+    testing::test_step(*list[i]);
     testing::test_images(*list[i]);
     testing::test_space(*list[i]);
   }

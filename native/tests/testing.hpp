@@ -94,6 +94,7 @@ inline AdamStep adam_step(int number) {
 
 void test_training(const Kernels&);                   // training_test.cpp
 void test_agreement(const Kernels&, const Kernels&);
+void test_step(const Kernels&);                       // step_test.cpp
 void test_images(const Kernels&);                     // images_test.cpp
 void test_space(const Kernels&);                      // space_test.cpp
 void test_choice();                                   // choice_test.cpp

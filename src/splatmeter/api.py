@@ -14,22 +14,23 @@ Beside the command line, this is the only place that knows everybody.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from splatmeter.backend import Backend
+from splatmeter.backend import Model as EngineModel
 from splatmeter.backends.registry import backend
 from splatmeter.cli import models
 from splatmeter.errors import SplatmeterError, UsageError
 from splatmeter.evaluate.protocol import Report, evaluate_views
 from splatmeter.events import Event
-from splatmeter.ops import Backend, Pinhole, RasterSettings, Table
+from splatmeter.ops import Pinhole, RasterSettings, Table
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.render.path import orbit
-from splatmeter.render.render import Renderer
 from splatmeter.render.rendering import to_8bit
 from splatmeter.scene import scene as scenes
 from splatmeter.scene.demo import cached_demo_scene
@@ -61,6 +62,11 @@ class Model:
     settings: RasterSettings
     backend: Backend
     step: int = 0
+    on_engine: EngineModel = field(init=False, repr=False)
+    """The same Gaussians where the backend wants them."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "on_engine", self.backend.upload(self.table))
 
     @property
     def count(self) -> int:
@@ -68,7 +74,7 @@ class Model:
 
     def render(self, camera: Pinhole) -> NDArray[np.uint8]:
         """As this camera sees them. # [H, W, 3]"""
-        color = Renderer(self.backend, self.settings).image(self.table, camera)  # f32 [3, H, W]
+        color = self.on_engine.render(camera, self.settings).color  # f32 [3, H, W]
         return np.ascontiguousarray(to_8bit(color).transpose(1, 2, 0))
 
 
@@ -104,11 +110,10 @@ def evaluate(model: Model, views: Sequence[View], scale: int = 1) -> Report:
     """PSNR, SSIM and L1 over 8-bit pictures; at scale n against photos averaged over n x n pixels."""
     if not views:
         raise UsageError("There are no views to judge; load the scene with eval=True to hold some out.")
-    renderer = Renderer(model.backend, model.settings)
     with PhotoCache(0) as photos:
         return evaluate_views(
             views,
-            lambda view: renderer.image(model.table, view.camera),
+            lambda view: model.on_engine.render(view.camera, model.settings).color,
             photos,
             model.backend.similarity,
             scale=scale,

@@ -48,6 +48,8 @@ class Progress:
     memory_bytes: int = 0
     l1_last: float = math.nan
     """The L1 part of the last step's loss."""
+    sh_degree: int = 0
+    """Of the colour's harmonics that are drawn by now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Peak memory per stage, and the memory a run must need at least."""
+"""Memory of this process and what is free; peaks per stage."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ HELD_BYTES_PER_GAUSSIAN = 3 * 4 * FLOATS_PER_GAUSSIAN
 
 STEP_BYTES_PER_GAUSSIAN = 4 * 4 * FLOATS_PER_GAUSSIAN
 """Plus gradients, for a trainer that materialises them."""
-
-NATIVE_BYTES_PER_GAUSSIAN = 1000
-"""What our CPU engine needs in training, densification included. The slope is measured by
-benchmarks/memory_slope.py; where Gaussians cover more tiles than in the benchmark, it is a little more."""
 
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
@@ -88,12 +84,6 @@ def available_bytes() -> int:
             continue
         free = min(free, max(0, left))
     return free
-
-
-def predicted_training_bytes(gaussians: int, pixels: int, photo_cache_bytes: int) -> int:
-    """Engine, photos, the process, and image buffers (render, gradient, loss, tiles: about 120 B a pixel)."""
-    process = 120 * 2**20
-    return process + gaussians * NATIVE_BYTES_PER_GAUSSIAN + pixels * 120 + photo_cache_bytes
 
 
 def _status_bytes(field: str) -> int:

@@ -49,7 +49,7 @@ def test_the_lab_measures_what_this_processor_has(
     from splatmeter.backends import registry
     from splatmeter.cli import demo_lab
 
-    engine = SimpleNamespace(description={"instruction_set": widest})
+    engine = SimpleNamespace(facts=SimpleNamespace(details={"instruction_set": widest}))
     monkeypatch.setattr(registry, "backend", lambda *_: engine)
     planned = demo_lab.Demo(tmp_path, tmp_path / "scene", demo.FULL)
     names = demo_lab.plan(planned)

@@ -19,7 +19,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> TinyRun:
 
 
 def picture(table: Table) -> F32:
-    return engine().forward(table, camera(0.7), RasterSettings())[0].color
+    return engine().upload(table).render(camera(0.7), RasterSettings()).color
 
 
 @pytest.mark.parametrize(("words", "properties"), [((), 62), (("--format", "unfused"), 63)])
@@ -55,19 +55,18 @@ def test_arrays_for_numpy_hold_the_stored_forms(tiny: TinyRun, tmp_path: Path) -
 def test_a_checkpoint_is_brought_up_to_date(tiny: TinyRun, tmp_path: Path) -> None:
     """Rows whose Adam steps are still owed: the export must hold what dense Adam would have."""
     container = pytest.importorskip("splatmeter.train.container")
-    from splatmeter.ops import LAST_UPDATE, empty_table
+    from splatmeter.backends.lazy_adam import PENDING_AGES
+    from splatmeter.ops import LAST_UPDATE, WIDTHS, empty_table
     from splatmeter.train.config import TrainConfig, to_json
-    from splatmeter.update.optimizer import Drift
 
     table = empty_table(60)
     table.geometry[:], table.harmonics[:] = model().geometry, model().harmonics
     table.geometry_moments[:, 0], table.geometry_moments[:, 12] = 1e-3, 1e-6
     table.geometry[:, LAST_UPDATE] = 3
-    drift = Drift()
-    drift.mean[1:] = 0.5
+    drift, mean_drift = np.zeros(PENDING_AGES), np.full(PENDING_AGES, 0.5)
+    mean_drift[0] = 0
     rates = dict.fromkeys(("mean", "harmonics_dc", "harmonics_rest", "opacity", "scale", "rotation"), 0.01)
-    names = ("geometry", "harmonics", "geometry_moments", "harmonics_first", "harmonics_second")
-    arrays = {name: getattr(table, name) for name in names} | {"drift": drift.unit, "mean_drift": drift.mean}
+    arrays = {name: getattr(table, name) for name in WIDTHS} | {"drift": drift, "mean_drift": mean_drift}
     record = {"config": to_json(TrainConfig()), "step": 5, "optimizer_steps": 5, "rates": rates}
     container.write(tmp_path / "chkpnt5.safetensors", arrays, record)
     out = tmp_path / "out.ply"

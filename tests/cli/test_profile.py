@@ -14,8 +14,8 @@ from splatmeter.ops import LOG_SCALES, MEANS, OPACITY_LOGITS, Pinhole, RasterSet
 
 pytest.importorskip("splatmeter._native", reason="the profile was not checked: the engine is not built")
 
+from splatmeter.backends.native import backend_of, native_engine
 from splatmeter.backends.native.limits import Limits, last_counts
-from splatmeter.backends.registry import backend
 
 PASSES = ["project", "sort", "bin", "blend forward", "loss", "blend backward", "update"]
 
@@ -65,11 +65,11 @@ def wall_and_hidden(distance: float):
 
 
 def test_counted_pixels_are_those_the_picture_shows() -> None:
-    engine = backend("native", 2)
+    engine = native_engine(2)
     table = wall_and_hidden(1.0)
     table.geometry[0, OPACITY_LOGITS] = -40  # no wall
     camera = Pinhole(np.eye(3), np.zeros(3), 300, 300, 50, 37, 101, 75)
-    rendering, _ = engine.forward(table, camera, RasterSettings())
+    rendering = backend_of(engine).upload(table).render(camera, RasterSettings())
     counts = last_counts(engine)
     touched = 1 - rendering.transmittance >= 1 / 255 - 1e-6
     assert counts.pixels == touched.sum() and counts.visible == counts.seen == 1
@@ -77,12 +77,12 @@ def test_counted_pixels_are_those_the_picture_shows() -> None:
 
 
 def test_gaussians_behind_finished_pixels_are_visible_but_not_seen() -> None:
-    engine = backend("native", 2)
+    engine = native_engine(2)
     walls = empty_table(6, trainable=False)
     front, hidden = wall_and_hidden(1.0).geometry
     walls.geometry[:] = [front] * 5 + [hidden]
     camera = Pinhole(np.eye(3), np.zeros(3), 300, 300, 32, 32, 64, 64)
-    engine.forward(walls, camera, RasterSettings())
+    backend_of(engine).upload(walls).render(camera, RasterSettings())
     counts = last_counts(engine)
     assert counts.visible == 6 and counts.seen < 6 and counts.walked < counts.pairs
 

@@ -28,7 +28,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def backend_name() -> str:
-    return some_backend().name
+    return some_backend().facts.name
 
 
 def test_the_originals_command_lines_are_understood() -> None:

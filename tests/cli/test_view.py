@@ -201,7 +201,7 @@ def test_without_a_page_open_nothing_is_copied(
 
     monkeypatch.setattr(preview, "sample", never)
     words = ["-s", str(scene), "-m", str(tmp_path / "o"), "--iterations", "12", "--events-stdout", "--quiet"]
-    assert train.run([*words, "--backend", some_backend().name, "--view", "--view-port", "0"]) == 0
+    assert train.run([*words, "--backend", some_backend().facts.name, "--view", "--view-port", "0"]) == 0
     told = capsys.readouterr()
     assert all(from_line(line) for line in told.out.splitlines()), "viser must not write between the events"
     assert re.search(r"Viewer: http://127\.0\.0\.1:\d+\n", told.err)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from splatmeter.backend import Backend
 from splatmeter.cli.main import main
 from splatmeter.gaussians.ply import write_model
 from splatmeter.ops import (
@@ -21,7 +22,6 @@ from splatmeter.ops import (
     LOG_SCALES,
     MEANS,
     OPACITY_LOGITS,
-    Backend,
     Pinhole,
     RasterSettings,
     Table,
@@ -75,7 +75,7 @@ def write_split(scene: Path, split: str, angles: list[float], backend: Backend, 
     (scene / split).mkdir(parents=True)
     for number, angle in enumerate(angles):
         eye = camera(angle)
-        pixels = to_8bit(backend.forward(table, eye, RasterSettings())[0].color)
+        pixels = to_8bit(backend.upload(table).render(eye, RasterSettings()).color)
         Image.fromarray(pixels.transpose(1, 2, 0)).save(scene / split / f"r_{number}.png")
         to_world = np.eye(4)
         to_world[:3, :3] = eye.rotation.T * [1, -1, -1]

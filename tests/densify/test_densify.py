@@ -7,17 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from splatmeter.backend import Change
 from splatmeter.densify import prune, statistics
-from splatmeter.densify.adaptive import (
-    Candidates,
-    absolute_criterion,
-    gradient_criterion,
-    quantile,
-    within_budget,
-)
+from splatmeter.densify.adaptive import Candidates, within_budget
 from splatmeter.densify.densifier import Densifier, DensifySettings
 from splatmeter.densify.statistics import Statistics
-from splatmeter.densify.surgery import Plan, operate, rotation_matrices
+from splatmeter.densify.strategies.gof import absolute_criterion, quantile
+from splatmeter.densify.strategies.three_dgs import gradient_criterion
+from splatmeter.densify.surgery import Surgery, removal, rotation_matrices
 from splatmeter.gaussians import gaussians
 from splatmeter.ops import (
     ABSOLUTE_SUM,
@@ -49,7 +46,7 @@ def rearrange(table: Table, sources: np.ndarray, fresh: np.ndarray) -> Table:
     return Table(geometry, table.harmonics[sources], *moments)
 
 
-BACKEND: Any = SimpleNamespace(
+HANDS: Any = SimpleNamespace(
     rearrange=rearrange, morton_order=lambda means: np.argsort(means[:, 0], kind="stable")
 )
 
@@ -71,11 +68,17 @@ def table_of(scales: list[float], opacities: list[float], gradients: list[float]
 
 
 def settings(**changes: Any) -> DensifySettings:
-    return DensifySettings(**({"extent": 1.0, "criterion": "3dgs"} | changes))
+    return DensifySettings(**({"extent": 1.0, "strategy": "3dgs"} | changes))
 
 
 def grown(table: Table, step: int = 600, **changes: Any) -> tuple[Table, Any]:
-    return Densifier(settings(**changes), BACKEND).grow(step, table, np.random.default_rng(0))
+    return performed(Densifier(settings(**changes)), step, table)
+
+
+def performed(densifier: Densifier, step: int, table: Table) -> tuple[Table, Any]:
+    assert densifier.strategy.plan is not None
+    operation = densifier.strategy.plan(table, densifier.rule(step))
+    return operation.perform(table, HANDS), operation.change
 
 
 # ---- statistics and criteria ------------------------------------------------------------------------------
@@ -150,7 +153,8 @@ def test_children_scatter_like_their_parent_along_its_turned_axes() -> None:
         np.array([math.cos(half), 0, 0, math.sin(half)]) * 2.5
     )  # about z, any length
     nobody = np.zeros(count, bool)
-    children = operate(table, Plan(nobody, nobody, ~nobody), BACKEND, np.random.default_rng(2))
+    surgery = Surgery(nobody, nobody, ~nobody, Change(0, count, 0), seed=2)
+    children = surgery.perform(table, HANDS)
     # 40 000 draws: the standard error of a standard deviation is 0.35 %
     assert children.geometry[:, MEANS].std(axis=0) == pytest.approx([0.02, 0.3, 0.1], rel=0.02)
     assert abs(children.geometry[:, MEANS].mean(axis=0)).max() < 0.01
@@ -165,15 +169,20 @@ def test_rotation_matrices_turn_right_handed() -> None:
 def test_rows_come_out_in_the_backends_order() -> None:
     table = table_of([SMALL] * 4, [0.5] * 4, [0.0] * 4)
     table.geometry[:, 0] = [3, 1, 2, 0]
-    everyone = np.ones(4, bool)
-    result = operate(table, Plan(everyone, ~everyone, ~everyone), BACKEND, np.random.default_rng(0))
+    result = removal(np.zeros(4, bool)).perform(table, HANDS)
     assert result.geometry[:, 0].tolist() == [0, 1, 2, 3]
     assert result.harmonics[:, 0].tolist() == [3, 1, 2, 0]
 
 
-def test_the_same_generator_gives_the_same_children() -> None:
-    first, second = (grown(table_of([LARGE] * 3, [0.5] * 3, [1e-3] * 3))[0] for _ in range(2))
-    assert np.array_equal(first.geometry, second.geometry)
+def test_children_are_placed_by_seed_step_and_row_alone() -> None:
+    def places(step: int = 600, seed: int = 0, rows: int = 3) -> np.ndarray:
+        table = table_of([LARGE] * rows, [0.5] * rows, [1e-3] * rows)
+        return grown(table, step, seed=seed)[0].geometry[:, MEANS]
+
+    np.testing.assert_array_equal(places(), places())
+    assert set(places().ravel()) <= set(places(rows=5).ravel())  # whoever else is split
+    assert not set(places().ravel()) & set(places(step=700).ravel())
+    assert not set(places().ravel()) & set(places(seed=1).ravel())
 
 
 # ---- pruning and budget -----------------------------------------------------------------------------------
@@ -242,40 +251,40 @@ def test_a_table_over_budget_does_not_grow_and_is_not_cut() -> None:
 
 
 def test_an_empty_table_stays_empty() -> None:
-    for criterion in ("3dgs", "gof"):
-        table, change = grown(empty_table(0), criterion=criterion)
+    for strategy in ("3dgs", "gof"):
+        table, change = grown(empty_table(0), strategy=strategy)
         assert table.count == 0 and change.cloned == change.split == change.pruned == 0
 
 
 def test_aggressive_pruning_takes_what_is_below_its_threshold() -> None:
-    densifier = Densifier(settings(aggressive_opacity=0.05), BACKEND)
-    table, change = densifier.prune(
-        table_of([SMALL] * 3, [0.04, 0.06, 0.5], [0.0] * 3), np.random.default_rng(0)
-    )
-    assert table.harmonics[:, 0].tolist() == [1, 2] and change.pruned == 1
+    threshold = Densifier(settings(aggressive_opacity=0.05)).lowest_opacity(aggressive=True)
+    table = table_of([SMALL] * 3, [0.04, 0.06, 0.5], [0.0] * 3)
+    operation = removal(prune.faint(table, threshold))
+    table = operation.perform(table, HANDS)
+    assert table.harmonics[:, 0].tolist() == [1, 2] and operation.change.pruned == 1
     assert table.geometry_moments.all()
 
 
 # ---- the schedule -----------------------------------------------------------------------------------------
 def test_a_default_run_densifies_144_times_and_resets_four_times() -> None:
-    densifier = Densifier(DensifySettings(extent=1.0), BACKEND)
+    densifier = Densifier(DensifySettings(extent=1.0))
     growing = [step for step in range(1, 30_001) if densifier.grows_at(step)]
     assert (growing[0], growing[-1], len(growing)) == (600, 14_900, 144)
     assert [step for step in range(1, 30_001) if densifier.resets_at(step)] == [3000, 6000, 9000, 12_000]
 
 
 def test_a_white_background_adds_a_reset_at_the_first_densification_step() -> None:
-    densifier = Densifier(settings(white_background=True), BACKEND)
+    densifier = Densifier(settings(white_background=True))
     assert densifier.resets_at(500) and not densifier.grows_at(500)
 
 
 def test_without_densification_nothing_grows_and_nothing_is_reset() -> None:
-    densifier = Densifier(settings(criterion="none"), BACKEND)
+    densifier = Densifier(settings(strategy="none"))
     assert not any(densifier.grows_at(step) or densifier.resets_at(step) for step in range(1, 15_000, 100))
 
 
 def test_aggressive_pruning_waits_after_a_reset_and_goes_on_after_densification() -> None:
-    densifier = Densifier(settings(aggressive_opacity=0.05, aggressive_interval=300), BACKEND)
+    densifier = Densifier(settings(aggressive_opacity=0.05, aggressive_interval=300))
     pruning = [step for step in range(1, 4000) if densifier.prunes_at(step)]
     assert 3000 in pruning  # the reset comes after the pruning of the same step
     assert 3300 not in pruning and 3600 in pruning

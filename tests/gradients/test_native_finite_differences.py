@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from gradient_scenes import camera, weights, wide_scene
 
-from splatmeter.ops import Backend, Pinhole, RasterSettings, Table
+from splatmeter.backends.kernels import Kernels
+from splatmeter.ops import Pinhole, RasterSettings, Table
 
 STEP = 0.01
 TOLERANCE = 0.01
@@ -21,12 +22,12 @@ VIEW = camera(width=12, height=9, shift=0.05)
 
 
 @pytest.fixture(scope="module")
-def native() -> Backend:
+def native() -> Kernels:
     reason = "splatmeter._native is not built (pip install -e . builds it): its gradients were not checked"
     pytest.importorskip("splatmeter._native", reason=reason)
-    from splatmeter.backends.registry import backend
+    from splatmeter.backends.native import native_kernels
 
-    return backend("native", threads=1)
+    return native_kernels(threads=1)
 
 
 def scene() -> Table:
@@ -35,14 +36,14 @@ def scene() -> Table:
     return table
 
 
-def loss(native: Backend, table: Table, view: Pinhole, settings: RasterSettings) -> float:
+def loss(native: Kernels, table: Table, view: Pinhole, settings: RasterSettings) -> float:
     rendering, _ = native.forward(table, view, settings)
     image = weights(view)
     return float((rendering.color * image).sum() + (rendering.transmittance * image[1]).sum())  # in float64
 
 
 def slopes(
-    native: Backend, table: Table, array: np.ndarray, columns: int, settings: RasterSettings
+    native: Kernels, table: Table, array: np.ndarray, columns: int, settings: RasterSettings
 ) -> np.ndarray:
     result = np.zeros((table.count, columns))
     for index in np.ndindex(result.shape):
@@ -65,7 +66,7 @@ def slopes(
     ],
     ids=["mip", "plain"],
 )
-def test_gradients_are_derivatives(native: Backend, settings: RasterSettings) -> None:
+def test_gradients_are_derivatives(native: Kernels, settings: RasterSettings) -> None:
     table = scene()
     _, tape = native.forward(table, VIEW, settings)
     image = weights(VIEW).astype(np.float32)
@@ -82,7 +83,7 @@ def test_gradients_are_derivatives(native: Backend, settings: RasterSettings) ->
         assert (worst < TOLERANCE).all(), f"column {worst.argmax()} is off by {worst.max():.2%}"
 
 
-def test_the_scene_keeps_away_from_jumps(native: Backend) -> None:
+def test_the_scene_keeps_away_from_jumps(native: Kernels) -> None:
     """Every Gaussian covers every pixel well above 1/255, no pixel is nearly opaque."""
     table = scene()
     rendering, _ = native.forward(table, VIEW, RasterSettings())

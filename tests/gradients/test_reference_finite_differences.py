@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from gradient_scenes import camera, general_scene, place, weights
 
-from splatmeter.backends.reference import reference_backend
-from splatmeter.ops import FILTER_3D, LOG_SCALES, OPACITY_LOGITS, Gradients, Pinhole, RasterSettings, Table
+from splatmeter.backends.kernels import Gradients
+from splatmeter.backends.reference import reference_kernels
+from splatmeter.ops import FILTER_3D, LOG_SCALES, OPACITY_LOGITS, Pinhole, RasterSettings, Table
 
 torch = pytest.importorskip(
     "torch", reason="torch is not installed: the reference's gradients were not checked"
@@ -19,7 +20,7 @@ STEP = 1e-6
 # Truncation is STEP^2 times third derivatives (1e-12 * 1e3), rounding 1e-15 * 1e3 / STEP: both about 1e-9 of
 # the largest gradient. A forgotten term is of order 1.
 TOLERANCE = 1e-6
-BACKEND = reference_backend(torch.float64)
+BACKEND = reference_kernels(torch.float64)
 
 
 def loss(table: Table, view: Pinhole, settings: RasterSettings) -> float:

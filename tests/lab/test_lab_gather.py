@@ -42,6 +42,22 @@ def test_our_fused_step_is_not_asked_for_gradients_and_its_torch_twin_is(tmp_pat
     assert unfused.holds_gradients and len(below_the_floor(unfused)) == 1
 
 
+def test_what_a_run_tells_of_its_engine_counts_more_than_its_trainers_name(tmp_path: Path) -> None:
+    told = {
+        "backend": "new",
+        "backend_device": "cuda:0",
+        "backend_deterministic": False,
+        "backend_fused": True,
+    }
+    run = sampled(tmp_path / "a", "splatmeter", started={"environment": told}, **PEAK)
+    assert run.on_a_card and not run.deterministic and not run.holds_gradients
+    assert run.peaks == ()  # memory of the host says nothing about a card
+    older = sampled(tmp_path / "b", "splatmeter", **PEAK)
+    assert older.deterministic and not older.on_a_card and len(older.peaks) == 1
+    odd = {"backend": "new", "backend_deterministic": "yes", "backend_device": None}
+    assert not sampled(tmp_path / "c", "events", started={"environment": odd}).deterministic
+
+
 def test_photos_card_and_retries_of_a_trainer_on_a_card_reach_the_audit(tmp_path: Path) -> None:
     run = sampled(
         tmp_path, "mip-splatting", image_bytes_held=7_400_000_000, card_bytes=16 << 30, allocator_retries=3,

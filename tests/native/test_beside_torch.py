@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from splatmeter.backends.native import native_backend
+from splatmeter.backends.native import native_kernels
 from splatmeter.ops import Pinhole, RasterSettings, empty_table
 
 pytest.importorskip("splatmeter._native", reason="the native module is not built: nothing ran beside torch")
@@ -23,7 +23,7 @@ def rendered_and_differentiated() -> list[np.ndarray]:
     table.harmonics[:] = random.normal(0, 0.3, table.harmonics.shape)
     camera = Pinhole(np.eye(3), np.zeros(3), 90, 90, 48, 30, 97, 61)
     photo = random.integers(0, 255, (3, 61, 97), dtype=np.uint8)
-    backend = native_backend(threads=3)
+    backend = native_kernels(threads=3)
     found: list[np.ndarray] = []
     for _ in range(3):
         rendering, tape = backend.forward(table, camera, RasterSettings())

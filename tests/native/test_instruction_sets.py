@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from splatmeter.backends.native import native_backend
+from splatmeter.backends.native import native_backend, native_kernels
 from splatmeter.errors import SplatmeterError
 
 _native = pytest.importorskip("splatmeter._native", reason="the native module is not built: no choice")
@@ -18,11 +18,11 @@ ALL = ("avx512", "avx2", "baseline", "neon")
 @pytest.mark.parametrize("name", [name for name in ALL if name not in _native.instruction_sets()])
 def test_an_instruction_set_the_machine_lacks_is_refused(name: str) -> None:
     with pytest.raises(SplatmeterError, match=f"'{name}' cannot run here; this machine has: "):
-        native_backend(1, instruction_set=name)
+        native_kernels(1, instruction_set=name)
 
 
 def test_what_was_chosen_is_one_of_those_there_are() -> None:
-    description = native_backend(1).description
+    description = native_backend(1).facts.details
     assert description["instruction_set"] in _native.instruction_sets()
     assert description.get("note", "said something") != ""
 

@@ -10,10 +10,11 @@ import torch
 from doubt import doubtful
 from parity_scenes import smooth_image
 
-from splatmeter.backends.reference import reference_backend
-from splatmeter.ops import Backend, Gradients, Pinhole, RasterSettings, Rendering, Table
+from splatmeter.backends.kernels import Gradients, Kernels, Picture
+from splatmeter.backends.reference import reference_kernels
+from splatmeter.ops import Pinhole, RasterSettings, Table
 
-EXACT, PLAIN = reference_backend(torch.float64), reference_backend(torch.float32)
+EXACT, PLAIN = reference_kernels(torch.float64), reference_kernels(torch.float32)
 
 # The engine steps an exponential down up to 31 rows by E *= r, r *= q: n^2 / 2 roundings, 3e-5 of an alpha at
 # worst; 5e-6 is usual.
@@ -34,20 +35,20 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    rendering: Rendering
+    rendering: Picture
     gradients: Gradients
 
 
 def look(
-    backend: Backend, table: Table, view: Pinhole, settings: RasterSettings, weights: np.ndarray
+    backend: Kernels, table: Table, view: Pinhole, settings: RasterSettings, weights: np.ndarray
 ) -> Seen:
-    """Rendering and gradients of sum(weights * colour) + sum(weights[1] * transmittance)."""
+    """Picture and gradients of sum(weights * colour) + sum(weights[1] * transmittance)."""
     rendering, tape = backend.forward(table, view, settings)
     return Seen(rendering, backend.backward(tape, weights, np.ascontiguousarray(weights[1])))
 
 
 def assert_agrees(
-    backend: Backend, table: Table, view: Pinhole, settings: RasterSettings, width: float = 1e-4
+    backend: Kernels, table: Table, view: Pinhole, settings: RasterSettings, width: float = 1e-4
 ) -> Seen:
     """Values, visibility and all gradients; returns what the exact reference saw."""
     doubt = doubtful(table, view, settings, width)

@@ -6,20 +6,20 @@ from collections.abc import Callable
 
 import pytest
 
-from splatmeter.ops import Backend
+from splatmeter.backends.kernels import Kernels
 
 REASON = "splatmeter._native is not built (pip install -e . builds it): the native engine was not checked"
 
 
 @pytest.fixture(scope="session")
-def native_with() -> Callable[[int], Backend]:
-    """The native backend for a number of threads."""
+def native_with() -> Callable[[int], Kernels]:
+    """The native engine's operations for a number of threads."""
     pytest.importorskip("splatmeter._native", reason=REASON)
-    from splatmeter.backends.registry import backend
+    from splatmeter.backends.native import native_kernels
 
-    return lambda threads: backend("native", threads=threads)
+    return lambda threads: native_kernels(threads)
 
 
 @pytest.fixture(scope="session")
-def native(native_with: Callable[[int], Backend]) -> Backend:
+def native(native_with: Callable[[int], Kernels]) -> Kernels:
     return native_with(2)

@@ -34,9 +34,9 @@ def view_arrays(view: Pinhole, seed: int) -> dict[str, np.ndarray]:
     import torch
     from doubt import doubtful
 
-    from splatmeter.backends.reference import reference_backend
+    from splatmeter.backends.reference import reference_kernels
 
-    backend = reference_backend(torch.float64)
+    backend = reference_kernels(torch.float64)
     table = random_table(60, seed=20)
     doubt = doubtful(table, view, SETTINGS)
     weights = smooth_image(view.width, view.height, seed) * ~doubt.pixels  # nothing hangs on a rounding

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 import numpy as np
 
+from splatmeter.backends.lazy_adam import LazyTable, lazy, pending_of
 from splatmeter.ops import (
     FILTER_3D,
     LOG_SCALES,
     MEANS,
     OPACITY_LOGITS,
     ROTATIONS,
+    WIDTHS,
     Pinhole,
     RasterSettings,
     Table,
@@ -39,10 +40,10 @@ def camera(width: int, height: int, seed: int = 0, shift: tuple[float, float] = 
     )
 
 
-def random_table(count: int = 80, seed: int = 1) -> Table:
+def random_table(count: int = 80, seed: int = 1) -> LazyTable:
     """Gaussians of all orientations, most of them inside the image, with a 3D filter and full harmonics."""
     generator = np.random.default_rng(seed)
-    table = empty_table(count)
+    table = lazy(empty_table(count))
     table.geometry[:, MEANS] = generator.normal(size=(count, 3)) * 0.9
     table.geometry[:, LOG_SCALES] = generator.uniform(np.log(0.03), np.log(0.4), (count, 3))
     table.geometry[:, ROTATIONS] = generator.normal(size=(count, 4))
@@ -172,19 +173,15 @@ SETTINGS: dict[str, RasterSettings] = {
 }
 
 
-def special(name: str, view: Pinhole, count: int = 80) -> Table:
+def special(name: str, view: Pinhole, count: int = 80) -> LazyTable:
     table = random_table(count, seed=sum(name.encode()))
     SPECIAL[name](table, view)
     return table
 
 
-def copied(table: Table) -> Table:
-    arrays = {
-        field.name: getattr(table, field.name).copy()
-        for field in dataclasses.fields(table)
-        if field.name != "pending"
-    }
-    return Table(**arrays, pending=table.pending)
+def copied(table: Table) -> LazyTable:
+    arrays = {name: getattr(table, name).copy() for name in WIDTHS}
+    return LazyTable(**arrays, pending=pending_of(table))
 
 
 def smooth_image(width: int, height: int, seed: int = 0) -> np.ndarray:

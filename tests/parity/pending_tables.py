@@ -1,4 +1,4 @@
-"""The tables of `ops.Pending`, summed up term by term from Adam's definition."""
+"""The tables of `lazy_adam.Pending`, summed up term by term from Adam's definition."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from splatmeter.ops import PENDING_AGES, Pending, Rates
+from splatmeter.backends.lazy_adam import PENDING_AGES, Pending
+from splatmeter.ops import Rates
 
 BETA1, BETA2 = 0.9, 0.999
 

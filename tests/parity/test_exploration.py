@@ -9,6 +9,8 @@ import pytest
 from parity_scenes import copied
 from pending_tables import pending_after
 
+from splatmeter.backends.kernels import Exploration, Kernels
+from splatmeter.backends.lazy_adam import lazy
 from splatmeter.ops import (
     FILTER_3D,
     LAST_UPDATE,
@@ -16,8 +18,6 @@ from splatmeter.ops import (
     MEANS,
     OPACITY_LOGITS,
     ROTATIONS,
-    Backend,
-    Exploration,
     Rates,
     Table,
     empty_table,
@@ -33,7 +33,7 @@ def exploration(number: int = 70, seed: int = 3, **changes: float) -> Exploratio
 
 def some_table(count: int, opacity: float | None = None) -> Table:
     generator = np.random.default_rng(5)
-    table = empty_table(count)
+    table = lazy(empty_table(count))
     table.geometry[:, : FILTER_3D + 1] = generator.normal(size=(count, FILTER_3D + 1))
     table.geometry[:, LOG_SCALES] -= 4
     table.geometry[:, OPACITY_LOGITS] = generator.normal(-3, 2, count)
@@ -45,15 +45,15 @@ def some_table(count: int, opacity: float | None = None) -> Table:
     return table
 
 
-def reference() -> Backend:
+def reference() -> Kernels:
     pytest.importorskip("torch", reason="torch is not installed: the native engine was not compared with it")
-    from splatmeter.backends.registry import backend
+    from splatmeter.backends.reference import reference_kernels
 
-    return backend("reference")
+    return reference_kernels()
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 1003])
-def test_native_and_reference_explore_alike(native: Backend, count: int) -> None:
+def test_native_and_reference_explore_alike(native: Kernels, count: int) -> None:
     before = some_table(count)
     ours, theirs = copied(before), copied(before)
     native.explore(ours, exploration())
@@ -66,7 +66,7 @@ def test_native_and_reference_explore_alike(native: Backend, count: int) -> None
 
 
 def test_the_draws_do_not_depend_on_threads_but_on_seed_step_and_row(
-    native_with: Callable[[int], Backend],
+    native_with: Callable[[int], Kernels],
 ) -> None:
     found = []
     same, later, other_seed = exploration(), exploration(71), exploration(seed=4)
@@ -79,7 +79,7 @@ def test_the_draws_do_not_depend_on_threads_but_on_seed_step_and_row(
         assert np.mean(found[0][:, MEANS] == other[:, MEANS]) < 0.7  # the opaque ones have no noise at all
 
 
-def test_noise_has_the_shape_of_the_covariance_squared_and_spares_opaque_ones(native: Backend) -> None:
+def test_noise_has_the_shape_of_the_covariance_squared_and_spares_opaque_ones(native: Kernels) -> None:
     count = 40_000
     table = some_table(count, opacity=0.005)  # where the gate is one half
     table.geometry[:, MEANS] = 0
@@ -99,7 +99,7 @@ def test_noise_has_the_shape_of_the_covariance_squared_and_spares_opaque_ones(na
     np.testing.assert_array_equal(opaque.geometry[:, MEANS], before)
 
 
-def test_the_pull_makes_gaussians_fainter_and_smaller_and_never_faster_than_adam(native: Backend) -> None:
+def test_the_pull_makes_gaussians_fainter_and_smaller_and_never_faster_than_adam(native: Kernels) -> None:
     table = some_table(1000)
     before = table.geometry.copy()
     native.explore(table, exploration(noise=0))

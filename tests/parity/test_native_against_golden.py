@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from make_golden import GOLDEN, SETTINGS, camera_from
 
-from splatmeter.ops import Backend, Gradients, Rendering, Table, empty_table
+from splatmeter.backends.kernels import Gradients, Kernels, Picture
+from splatmeter.ops import Table, empty_table
 
 VIEWS = (0, 1, 2)
 # alphas are good to 3e-5 (a row recurrence of up to 31 steps) and pixels are sums of alphas times 1 or so
@@ -26,7 +27,7 @@ def read(number: int) -> tuple[Table, dict[str, np.ndarray]]:
     return table, view
 
 
-def see(native: Backend, number: int) -> tuple[Rendering, Gradients, dict[str, np.ndarray]]:
+def see(native: Kernels, number: int) -> tuple[Picture, Gradients, dict[str, np.ndarray]]:
     table, golden = read(number)
     rendering, tape = native.forward(table, camera_from(golden), SETTINGS)
     light = np.ascontiguousarray(golden["weights"][1])
@@ -34,7 +35,7 @@ def see(native: Backend, number: int) -> tuple[Rendering, Gradients, dict[str, n
 
 
 @pytest.mark.parametrize("number", VIEWS)
-def test_images_are_the_golden_ones(native: Backend, number: int) -> None:
+def test_images_are_the_golden_ones(native: Kernels, number: int) -> None:
     rendering, _, golden = see(native, number)
     certain = ~golden["doubtful_pixels"]
     assert certain.mean() > 0.9
@@ -44,7 +45,7 @@ def test_images_are_the_golden_ones(native: Backend, number: int) -> None:
 
 
 @pytest.mark.parametrize("number", VIEWS)
-def test_gradients_are_the_golden_ones(native: Backend, number: int) -> None:
+def test_gradients_are_the_golden_ones(native: Kernels, number: int) -> None:
     _, gradients, golden = see(native, number)
     sure = ~golden["doubtful_rows"]
     np.testing.assert_array_equal(gradients.visible[sure], golden["visible"][sure])
@@ -58,7 +59,7 @@ def test_gradients_are_the_golden_ones(native: Backend, number: int) -> None:
         assert (np.abs(found - expected) <= GRADIENT * scale).all(), field.name
 
 
-def test_every_instruction_set_of_this_machine_gives_the_golden_results(native: Backend) -> None:
+def test_every_instruction_set_of_this_machine_gives_the_golden_results(native: Kernels) -> None:
     from splatmeter import _native
 
     usual = _native.instruction_set()

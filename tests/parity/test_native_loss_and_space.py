@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from parity_scenes import camera, copied, random_table
 
-from splatmeter.ops import Backend, empty_table
+from splatmeter.backends.kernels import Kernels
+from splatmeter.ops import empty_table
 
 pytest.importorskip("torch", reason="torch is not installed: the native engine was not compared with it")
 from agreement import EXACT
@@ -24,7 +25,7 @@ def pictures(width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("size", [(1, 1), (7, 5), (33, 17), (100, 64), (131, 97)])
 @pytest.mark.parametrize("weight", [0.0, 0.2, 1.0])
-def test_the_loss_and_its_gradient_agree(native: Backend, size: tuple[int, int], weight: float) -> None:
+def test_the_loss_and_its_gradient_agree(native: Kernels, size: tuple[int, int], weight: float) -> None:
     rendered, photo = pictures(*size)
     ours, our_gradient = native.image_loss(rendered, photo, weight)
     theirs, their_gradient = EXACT.image_loss(rendered, photo, weight)
@@ -37,7 +38,7 @@ def test_the_loss_and_its_gradient_agree(native: Backend, size: tuple[int, int],
     assert alone.ssim == pytest.approx(theirs.ssim, abs=1e-4)
 
 
-def test_a_photo_is_identical_to_itself(native: Backend) -> None:
+def test_a_photo_is_identical_to_itself(native: Kernels) -> None:
     _, photo = pictures(40, 30)
     same = (photo / 255).astype(np.float32)
     found, gradient = native.image_loss(same, photo, 0.0)
@@ -46,7 +47,7 @@ def test_a_photo_is_identical_to_itself(native: Backend) -> None:
     assert np.abs(gradient).max() <= 1 / photo.size * (1 + 1e-6)
 
 
-def test_sampling_distance_agrees(native: Backend) -> None:
+def test_sampling_distance_agrees(native: Kernels) -> None:
     means = (np.random.default_rng(0).normal(size=(1003, 3)) * 3).astype(np.float32)
     cameras = [camera(40, 30, seed, shift=(0.1 * seed, 0.0)) for seed in range(4)]
     ours, theirs = native.sampling_distance(means, cameras), EXACT.sampling_distance(means, cameras)
@@ -58,7 +59,7 @@ def test_sampling_distance_agrees(native: Backend) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 1000])
-def test_neighbour_distance_agrees(native: Backend, count: int) -> None:
+def test_neighbour_distance_agrees(native: Kernels, count: int) -> None:
     generator = np.random.default_rng(count)
     points = generator.normal(size=(count, 3)).astype(np.float32)
     points[: count // 5] *= 0.01  # dense and thin regions
@@ -68,14 +69,14 @@ def test_neighbour_distance_agrees(native: Backend, count: int) -> None:
     )
 
 
-def test_far_points_do_not_disturb_neighbour_distances(native: Backend) -> None:
+def test_far_points_do_not_disturb_neighbour_distances(native: Kernels) -> None:
     points = np.random.default_rng(9).normal(size=(500, 3)).astype(np.float32)
     points[0] = (1e5, -1e5, 1e5)
     np.testing.assert_allclose(native.neighbour_distance(points), EXACT.neighbour_distance(points), rtol=1e-4)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2000])
-def test_morton_order_is_a_permutation_that_keeps_neighbours_together(native: Backend, count: int) -> None:
+def test_morton_order_is_a_permutation_that_keeps_neighbours_together(native: Kernels, count: int) -> None:
     means = np.random.default_rng(2).normal(size=(count, 3)).astype(np.float32)
     order = native.morton_order(means)
     np.testing.assert_array_equal(np.sort(order), np.arange(count))
@@ -84,7 +85,7 @@ def test_morton_order_is_a_permutation_that_keeps_neighbours_together(native: Ba
         assert jumps < 0.3 * np.linalg.norm(np.diff(means, axis=0), axis=1).mean()
 
 
-def test_rearranging_agrees(native: Backend) -> None:
+def test_rearranging_agrees(native: Kernels) -> None:
     ours = random_table(50)
     generator = np.random.default_rng(3)
     for array in (ours.geometry_moments, ours.harmonics_first, ours.harmonics_second):
@@ -98,7 +99,7 @@ def test_rearranging_agrees(native: Backend) -> None:
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
 
 
-def test_a_model_without_moments_can_be_rearranged(native: Backend) -> None:
+def test_a_model_without_moments_can_be_rearranged(native: Kernels) -> None:
     table = empty_table(4, trainable=False)
     result = native.rearrange(table, np.array([1, 1]), np.array([True, False]))
     assert result.count == 2

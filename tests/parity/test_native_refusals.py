@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from splatmeter.backends import registry
+from splatmeter.backends.native import native_backend
 from splatmeter.errors import SplatmeterError
 from splatmeter.ops import Pinhole, RasterSettings, empty_table
 
 
 def test_a_fully_opaque_cap_is_refused_because_backward_would_divide_by_zero() -> None:
     try:
-        backend = registry.backend("native", threads=1)
+        backend = native_backend(threads=1)
     except SplatmeterError as problem:
         pytest.skip(f"the native engine was not checked: {problem}")
     camera = Pinhole(np.eye(3), np.zeros(3), 10.0, 10.0, 4.0, 4.0, 8, 8)
     with pytest.raises(ValueError, match="max_alpha"):
-        backend.forward(empty_table(1), camera, RasterSettings(max_alpha=1.0))
+        backend.upload(empty_table(1)).render(camera, RasterSettings(max_alpha=1.0))

@@ -10,17 +10,9 @@ import pytest
 from parity_scenes import SETTINGS, camera, copied, random_table, smooth_image
 from pending_tables import pending_after
 
-from splatmeter.ops import (
-    ABSOLUTE_SUM,
-    GRADIENT_SUM,
-    LAST_UPDATE,
-    VISITS,
-    AdamStep,
-    Backend,
-    Gradients,
-    Rates,
-    Table,
-)
+from splatmeter.backends.kernels import Gradients, Kernels
+from splatmeter.backends.lazy_adam import AdamStep
+from splatmeter.ops import ABSOLUTE_SUM, GRADIENT_SUM, LAST_UPDATE, VISITS, Rates, Table
 
 pytest.importorskip("torch", reason="torch is not installed: the native engine was not compared with it")
 from agreement import EXACT
@@ -31,7 +23,7 @@ VIEW = camera(33, 17, seed=1)
 IMAGE = smooth_image(33, 17, seed=2)
 
 
-def trained(backend: Backend, steps: int, table: Table | None = None, first: int = 1) -> Table:
+def trained(backend: Kernels, steps: int, table: Table | None = None, first: int = 1) -> Table:
     """Fused steps from changing sides, so that some rows are seen and others wait."""
     table = table or random_table(seed=3)
     for number in range(first, first + steps):
@@ -62,7 +54,7 @@ def random_gradients(count: int, seed: int) -> Gradients:
     return Gradients(geometry, harmonics, np.zeros((count, 2), np.float32), nothing, ~unseen)
 
 
-def test_statistics_are_sums_over_visits(native: Backend) -> None:
+def test_statistics_are_sums_over_visits(native: Kernels) -> None:
     ours, theirs = random_table(seed=4), random_table(seed=4)
     for seed in (1, 2, 3):
         view = camera(33, 17, seed=seed, shift=(0.6, 0.0))
@@ -77,7 +69,7 @@ def test_statistics_are_sums_over_visits(native: Backend) -> None:
         np.testing.assert_allclose(ours.geometry[:, column], theirs.geometry[:, column], atol=1e-3 * largest)
 
 
-def test_dense_adam_agrees(native: Backend) -> None:
+def test_dense_adam_agrees(native: Kernels) -> None:
     ours, theirs = random_table(seed=5), random_table(seed=5)
     for number in range(1, 6):
         gradients = random_gradients(ours.count, seed=number)
@@ -89,7 +81,7 @@ def test_dense_adam_agrees(native: Backend) -> None:
 
 
 @pytest.mark.parametrize("missed", [1, 5, 100, 600])
-def test_settling_agrees(native: Backend, missed: int) -> None:
+def test_settling_agrees(native: Kernels, missed: int) -> None:
     ours = random_table(seed=6)
     for number in (1, 2, 3):
         EXACT.adam(ours, random_gradients(ours.count, seed=number), AdamStep(number, RATES))
@@ -101,7 +93,7 @@ def test_settling_agrees(native: Backend, missed: int) -> None:
     assert_tables_close(ours, theirs, 2e-6)
 
 
-def test_rows_that_are_behind_are_rendered_as_if_settled(native: Backend) -> None:
+def test_rows_that_are_behind_are_rendered_as_if_settled(native: Kernels) -> None:
     table = trained(native, 4)
     table.pending = pending_after(9, RATES)
     before = copied(table)
@@ -117,7 +109,7 @@ def test_rows_that_are_behind_are_rendered_as_if_settled(native: Backend) -> Non
     assert (np.abs(gradients.geometry - again.geometry) / largest).max() < 1e-3
 
 
-def test_the_fused_step_is_backward_then_adam(native: Backend) -> None:
+def test_the_fused_step_is_backward_then_adam(native: Kernels) -> None:
     fused, apart = trained(native, 3), trained(native, 3)
     native.settle(apart)
     step = AdamStep(4, RATES)
@@ -136,7 +128,7 @@ def test_the_fused_step_is_backward_then_adam(native: Backend) -> None:
     assert_tables_close(fused, apart, 1e-4)
 
 
-def test_lazy_training_follows_dense_training(native: Backend) -> None:
+def test_lazy_training_follows_dense_training(native: Kernels) -> None:
     """Parameters after six fused steps against the reference that moves every row in every step.
 
     Adam's first steps have the size of the rate whatever the gradient's, so where a gradient is rounding
@@ -156,7 +148,7 @@ def test_lazy_training_follows_dense_training(native: Backend) -> None:
 
 @pytest.mark.parametrize("size", [(33, 17), (131, 97)], ids=["33x17", "131x97"])
 def test_bits_do_not_depend_on_the_number_of_threads(
-    native_with: Callable[[int], Backend], size: tuple[int, int]
+    native_with: Callable[[int], Kernels], size: tuple[int, int]
 ) -> None:
     results = []
     for threads in (1, 2, 3):
@@ -180,7 +172,7 @@ def test_bits_do_not_depend_on_the_number_of_threads(
             np.testing.assert_array_equal(one, two)
 
 
-def test_the_same_step_twice_has_the_same_bits(native: Backend) -> None:
+def test_the_same_step_twice_has_the_same_bits(native: Kernels) -> None:
     one, two = trained(native, 3), trained(native, 3)
     for name in ARRAYS:
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))

@@ -7,8 +7,10 @@ import pytest
 from parity_scenes import copied, random_table
 from pending_tables import pending_after
 
-from splatmeter.backends.reference import reference_backend
-from splatmeter.ops import LAST_UPDATE, AdamStep, Gradients, Rates, Table
+from splatmeter.backends.kernels import Gradients
+from splatmeter.backends.lazy_adam import AdamStep
+from splatmeter.backends.reference import reference_kernels
+from splatmeter.ops import LAST_UPDATE, Rates, Table
 
 torch = pytest.importorskip("torch", reason="torch is not installed: the reference optimizer was not checked")
 
@@ -50,7 +52,7 @@ def test_several_steps_are_those_of_torch_adam() -> None:
         parameter = torch.nn.Parameter(torch.tensor(table.harmonics[:, part]))
         groups.append({"params": [parameter], "lr": getattr(RATES, name)})
     theirs = torch.optim.Adam(groups, betas=(0.9, 0.999), eps=1e-15)
-    backend = reference_backend(torch.float64)
+    backend = reference_kernels(torch.float64)
     for number in range(1, 7):
         gradients = gradients_of(9, seed=number, sparsity=0.3)
         slices = [gradients.geometry[:, start:stop] for start, stop in COLUMNS.values()]
@@ -69,7 +71,7 @@ def test_several_steps_are_those_of_torch_adam() -> None:
 @pytest.mark.parametrize(("first", "missed"), [(1, 1), (1, 2), (1, 17), (1, 300), (20_001, 900)])
 def test_missed_steps_in_closed_form_are_the_steps_themselves(first: int, missed: int) -> None:
     """Ages past the tables are exact only once the bias corrections are 1, hence the late start there."""
-    backend = reference_backend(torch.float64)
+    backend = reference_kernels(torch.float64)
     dense = doubled(random_table(8))
     for number in range(first, first + 3):
         backend.adam(dense, gradients_of(8, seed=number), AdamStep(number, RATES))
@@ -96,7 +98,7 @@ def test_missed_steps_in_closed_form_are_the_steps_themselves(first: int, missed
 
 
 def test_settling_twice_is_settling_once() -> None:
-    backend = reference_backend()
+    backend = reference_kernels()
     table = random_table(8)
     backend.adam(table, gradients_of(8, seed=1), AdamStep(1, RATES))
     table.pending = pending_after(9, RATES)

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from splatmeter.backends.reference import reference_backend
-from splatmeter.ops import Gradients, Pinhole, RasterSettings, Rendering, empty_table
+from splatmeter.backends.kernels import Gradients, Picture
+from splatmeter.backends.reference import reference_kernels
+from splatmeter.ops import Pinhole, RasterSettings, empty_table
 
 torch = pytest.importorskip("torch", reason="torch is not installed: the reference backend was not checked")
 
@@ -31,7 +32,7 @@ def stored() -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(scope="module", params=["float64", "float32"])
-def ours(request: pytest.FixtureRequest, stored) -> tuple[Rendering, Gradients, float]:
+def ours(request: pytest.FixtureRequest, stored) -> tuple[Picture, Gradients, float]:
     precision = np.dtype(request.param)
     table = empty_table(len(stored["means"]), trainable=False)
     table.geometry, table.harmonics = table.geometry.astype(precision), table.harmonics.astype(precision)
@@ -43,7 +44,7 @@ def ours(request: pytest.FixtureRequest, stored) -> tuple[Rendering, Gradients, 
     view, K = stored["viewmats"][0], stored["Ks"][0]
     width, height = int(stored["W"]), int(stored["H"])
     camera = Pinhole(view[:3, :3], view[:3, 3], K[0, 0], K[1, 1], K[0, 2], K[1, 2], width, height)
-    backend = reference_backend(getattr(torch, request.param))
+    backend = reference_kernels(getattr(torch, request.param))
     settings = RasterSettings(sh_degree=0, kernel_size=float(stored["eps2d"]), max_alpha=0.999)
     rendering, tape = backend.forward(table, camera, settings)
     # the stored loss is sum(image * loss_w) + sum(1 - transmittance)

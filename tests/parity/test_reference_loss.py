@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from splatmeter.backends.reference import reference_backend
+from splatmeter.backends.reference import reference_kernels
 
 torch = pytest.importorskip("torch", reason="torch is not installed: the reference loss was not checked")
 
@@ -39,10 +39,10 @@ def pictures(width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
 def test_l1_and_ssim_are_what_the_definition_says(width: int, height: int) -> None:
     rendered, photo = pictures(width, height)
     l1, ssim = plain_similarity(rendered, photo)
-    found = reference_backend(torch.float64).similarity(rendered, photo)
+    found = reference_kernels(torch.float64).similarity(rendered, photo)
     assert found.l1 == pytest.approx(l1, rel=1e-12)
     assert found.ssim == pytest.approx(ssim, rel=1e-9)  # E[x^2] - mu^2 loses a few digits to the plain form
-    single = reference_backend().similarity(rendered.astype(np.float32), photo)
+    single = reference_kernels().similarity(rendered.astype(np.float32), photo)
     # float32's rounding of E[x^2] - mu^2, about 1e-7, beside a constant of 9e-4
     assert single.ssim == pytest.approx(ssim, abs=3e-4)
     assert single.l1 == pytest.approx(l1, rel=1e-5)
@@ -50,7 +50,7 @@ def test_l1_and_ssim_are_what_the_definition_says(width: int, height: int) -> No
 
 def test_a_photo_is_identical_to_itself() -> None:
     _, photo = pictures(17, 13)
-    found = reference_backend(torch.float64).similarity(photo / 255, photo)
+    found = reference_kernels(torch.float64).similarity(photo / 255, photo)
     assert found.l1 == 0
     assert found.ssim == pytest.approx(1, abs=1e-12)
 
@@ -58,7 +58,7 @@ def test_a_photo_is_identical_to_itself() -> None:
 @pytest.mark.parametrize("weight", [0.0, 0.2, 1.0])
 def test_the_gradient_is_the_derivative_of_the_weighted_loss(weight: float) -> None:
     rendered, photo = pictures(15, 12)
-    backend = reference_backend(torch.float64)
+    backend = reference_kernels(torch.float64)
     similarity, gradient = backend.image_loss(rendered, photo, weight)
     assert similarity.loss(weight) == pytest.approx(
         backend.similarity(rendered, photo).loss(weight), rel=1e-12
@@ -76,5 +76,5 @@ def test_the_gradient_is_the_derivative_of_the_weighted_loss(weight: float) -> N
 
 def test_where_rendering_and_photo_agree_l1_pulls_nowhere() -> None:
     _, photo = pictures(6, 6)
-    _, gradient = reference_backend(torch.float64).image_loss(photo / 255, photo, 0.0)
+    _, gradient = reference_kernels(torch.float64).image_loss(photo / 255, photo, 0.0)
     assert not gradient.any()

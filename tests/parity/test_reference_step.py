@@ -7,18 +7,10 @@ import pytest
 from parity_scenes import camera, copied, random_table, smooth_image
 from pending_tables import pending_after
 
-from splatmeter.backends.reference import reference_backend
+from splatmeter.backends.lazy_adam import AdamStep
+from splatmeter.backends.reference import reference_kernels
 from splatmeter.errors import UsageError
-from splatmeter.ops import (
-    ABSOLUTE_SUM,
-    GRADIENT_SUM,
-    LAST_UPDATE,
-    VISITS,
-    AdamStep,
-    RasterSettings,
-    Rates,
-    empty_table,
-)
+from splatmeter.ops import ABSOLUTE_SUM, GRADIENT_SUM, LAST_UPDATE, VISITS, RasterSettings, Rates, empty_table
 
 torch = pytest.importorskip("torch", reason="torch is not installed: the reference backend was not checked")
 
@@ -28,7 +20,7 @@ VIEW = camera(24, 16)
 
 
 def test_the_joined_step_is_its_parts_one_after_the_other() -> None:
-    backend = reference_backend(torch.float64)
+    backend = reference_kernels(torch.float64)
     joined, apart = random_table(20), random_table(20)
     for number in (1, 2):
         image = smooth_image(24, 16, number)
@@ -47,7 +39,7 @@ def test_the_joined_step_is_its_parts_one_after_the_other() -> None:
 
 
 def test_without_a_step_only_the_statistics_move() -> None:
-    backend = reference_backend()
+    backend = reference_kernels()
     table = random_table(20)
     before = copied(table)
     _, tape = backend.forward(table, VIEW, SETTINGS)
@@ -59,7 +51,7 @@ def test_without_a_step_only_the_statistics_move() -> None:
 
 
 def test_rows_that_are_behind_are_rendered_as_if_settled_and_left_alone() -> None:
-    backend = reference_backend()
+    backend = reference_kernels()
     table = random_table(20)
     _, tape = backend.forward(table, VIEW, SETTINGS)
     backend.backward_and_update(tape, smooth_image(24, 16), AdamStep(1, RATES))
@@ -74,7 +66,7 @@ def test_rows_that_are_behind_are_rendered_as_if_settled_and_left_alone() -> Non
 
 
 def test_a_model_without_moments_cannot_be_trained() -> None:
-    backend = reference_backend()
+    backend = reference_kernels()
     table = empty_table(3, trainable=False)
     _, tape = backend.forward(table, VIEW, SETTINGS)
     with pytest.raises(UsageError, match="cannot be trained"):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import tracemalloc
-from typing import Any
 
 import numpy as np
 import pytest
 
 from splatmeter.errors import UsageError
-from splatmeter.ops import Backend, Pinhole, RasterSettings, Rendering, empty_table
+from splatmeter.ops import Pinhole
 from splatmeter.render.path import orbit
-from splatmeter.render.render import Renderer
 from splatmeter.render.rendering import box_average, shrunk, to_8bit
 
 
@@ -85,23 +83,6 @@ def test_a_path_needs_frames_and_cameras() -> None:
         orbit([], 5)
     with pytest.raises(UsageError):
         orbit([looking_at_origin(0)], 0)
-
-
-def test_the_renderer_hands_its_settings_to_the_backend() -> None:
-    asked: list[RasterSettings] = []
-
-    def forward(table: Any, camera: Pinhole, settings: RasterSettings) -> tuple[Rendering, Any]:
-        asked.append(settings)
-        return Rendering(np.ones((3, 48, 64), np.float32), np.zeros((48, 64), np.float32)), "tape"
-
-    def unused(*_: Any) -> Any:
-        raise AssertionError("not part of this test")
-
-    backend = Backend("fake", forward, *[unused] * 10)
-    renderer = Renderer(backend, RasterSettings(kernel_size=0.2)).with_degree(1)
-    assert renderer.image(empty_table(0), looking_at_origin(0)).shape == (3, 48, 64)
-    assert renderer.forward(empty_table(0), looking_at_origin(0))[1] == "tape"
-    assert asked[0] == RasterSettings(sh_degree=1, kernel_size=0.2)
 
 
 def test_rounding_a_picture_makes_one_copy_of_it() -> None:

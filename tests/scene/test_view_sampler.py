@@ -111,3 +111,23 @@ def test_a_damaged_state_is_refused_and_leaves_the_sampler_alone(damage: dict[st
 def test_there_is_no_sampling_from_nothing() -> None:
     with pytest.raises(ValueError):
         ViewSampler(0, 0)
+
+
+def test_draws_that_were_taken_back_come_again() -> None:
+    sampler, twin = ViewSampler(7, 3), ViewSampler(7, 3)
+    drawn = [sampler.next() for _ in range(20)]
+    sampler.peek(4)
+    sampler.back(5)
+    assert [sampler.next() for _ in range(30)] == [twin.next() for _ in range(45)][15:]
+    assert drawn[15:] != []
+    sampler.back(0)
+    with pytest.raises(ValueError, match="cannot be taken back"):
+        sampler.back(1000)
+
+
+def test_what_was_drawn_before_a_restored_state_cannot_be_taken_back() -> None:
+    sampler = ViewSampler(7, 3)
+    sampler.next()
+    sampler.restore(sampler.state())
+    with pytest.raises(ValueError, match="only 0"):
+        sampler.back(1)

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "story"))
 
 from tiny_scene import some_backend, write_tiny_scene
 
-from splatmeter.ops import Backend
+from splatmeter.backend import Backend
 
 
 @pytest.fixture(scope="session")

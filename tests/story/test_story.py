@@ -17,7 +17,16 @@ def test_training_can_be_planned_done_in_two_parts_and_looked_at(
     scene_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "first"
-    base = ["train", "-s", str(scene_folder), "-m", str(folder), "--eval", "--backend", some_backend().name]
+    base = [
+        "train",
+        "-s",
+        str(scene_folder),
+        "-m",
+        str(folder),
+        "--eval",
+        "--backend",
+        some_backend().facts.name,
+    ]
     settings = ["--densify_from_iter", "10", "--densification_interval", "20", "--max-gaussians", "160"]
     settings += ["--iterations", "60", "--test_iterations", "1", "30", "60", "--checkpoint_iterations", "30"]
 
@@ -32,7 +41,7 @@ def test_training_can_be_planned_done_in_two_parts_and_looked_at(
     assert main.main([*base, *settings]) == 73  # the folder holds a run now
     assert "already holds a run" in capsys.readouterr().err
     more = ["--resume", "--iterations", "80", "--test_iterations", "80", "--quiet"]
-    assert main.main(["train", "-m", str(folder), "--backend", some_backend().name, *more]) == 0
+    assert main.main(["train", "-m", str(folder), "--backend", some_backend().facts.name, *more]) == 0
 
     events = [from_line(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     starts = [event.step for event in events if isinstance(event, Started)]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from splatmeter.backend import Backend
 from splatmeter.errors import SplatmeterError
-from splatmeter.ops import Backend
 
 SIDE = 32
 ANGLE = 0.8  # horizontal field of view, radians

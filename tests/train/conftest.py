@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "story"))
 from running import Make
 from tiny_scene import some_backend, write_tiny_scene
 
-from splatmeter.ops import Backend
+from splatmeter.backend import Backend
 from splatmeter.train.config import TrainConfig
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from splatmeter.backend import Backend, Model, OptimizerState
 from splatmeter.events import Event
-from splatmeter.ops import Backend
+from splatmeter.ops import Table
 from splatmeter.train import container
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.loop import train
@@ -17,6 +19,25 @@ Make = Callable[..., TrainConfig]
 
 def run(config: TrainConfig, backend: Backend, **options: Any) -> list[Event]:
     return list(train(config, backend, **options))
+
+
+class Around:
+    """A model that hands everything on, but for what a subclass changes."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+
+def with_models(backend: Backend, wrap: Callable[[Model], Any]) -> Backend:
+    """The same backend; each model goes through `wrap` first."""
+
+    def upload(table: Table, optimizer: OptimizerState = OptimizerState()) -> Any:  # noqa: B008
+        return wrap(backend.upload(table, optimizer))
+
+    return dataclasses.replace(backend, upload=upload)
 
 
 def of(kind: type, events: list[Event]) -> list[Any]:

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 from running import Make, bits, of, run
 
-from splatmeter.densify import relocate
+from splatmeter.backend import Backend
+from splatmeter.densify.densifier import Densifier
+from splatmeter.densify.strategies.mcmc import EXPLORING_INTERVAL
 from splatmeter.errors import SplatmeterError, UsageError
 from splatmeter.events import Densified, Evaluated
 from splatmeter.gaussians import initialize
-from splatmeter.ops import OPACITY_LOGITS, Backend
+from splatmeter.ops import OPACITY_LOGITS
 from splatmeter.scene.scene import load_scene
 from splatmeter.train.assemble import assemble
-from splatmeter.update.exploration import EXPLORING_INTERVAL
 
 BUDGET = {"densification": "mcmc", "max_gaussians": 140}
 
@@ -82,11 +83,12 @@ def test_relocation_hardly_changes_the_picture(make: Make, backend: Backend) -> 
     table.geometry[::2, OPACITY_LOGITS] = math.log(0.001 / 0.999)
     table.geometry[1::2, OPACITY_LOGITS] = math.log(0.7 / 0.3)
     settings, camera = make().raster_settings(0), scene.train[0].camera
-    before = backend.forward(table, camera, settings)[0].color.copy()
-    hosts = relocate.plan(table, table.count, np.random.default_rng(1))
-    table = relocate.relocate(table, hosts, backend)
-    after = backend.forward(table, camera, settings)[0].color
-    assert table.count == 120
+    model = backend.upload(table)
+    before = model.render(camera, settings).color.copy()
+    densifier = Densifier(make(densification="mcmc", max_gaussians=table.count).densify_settings(1.0))
+    model.grow(densifier.rule(10))
+    after = model.render(camera, settings).color
+    assert model.count == 120
     assert np.abs(after - before).mean() < 0.04 * before.mean()
     assert np.abs(after - before).max() < 0.15 * before.max()
 
@@ -95,4 +97,4 @@ def test_only_budgeted_runs_explore(make: Make, backend: Backend) -> None:
     for changes, explores in (({}, False), (BUDGET, True)):
         parts = assemble(make(**changes), backend)
         parts.photos.close()
-        assert (parts.step.explorer is not None) is explores
+        assert (parts.step.explore is not None) is explores

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from splatmeter.backend import Backend
 from splatmeter.densify.densifier import Densifier
-from splatmeter.ops import FILTER_3D, OPACITY_LOGITS, Backend
+from splatmeter.ops import FILTER_3D, OPACITY_LOGITS
 from splatmeter.train import container
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.growth import Growth
@@ -61,8 +62,7 @@ def test_over_white_the_first_reset_comes_after_an_update_of_all_groups(
 
 def test_the_3d_filter_is_refreshed_148_times_after_densification() -> None:
     config = TrainConfig()
-    backend: Any = None
-    growth = Growth(config, backend, Densifier(config.densify_settings(1.0), backend), ())
+    growth = Growth(config, Densifier(config.densify_settings(1.0)), ())
     steps = [step for step in range(1, 30_001) if growth._refreshes_at(step)]
     assert (steps[0], steps[-1], len(steps)) == (15_100, 29_800, 148)
 

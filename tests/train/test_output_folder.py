@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from running import Make, run
 
+from splatmeter.backend import Backend
 from splatmeter.errors import OutputError
-from splatmeter.ops import Backend
 from splatmeter.train.loop import train
 
 

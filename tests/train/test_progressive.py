@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from running import Make, bits, of, run
+from running import Around, Make, bits, of, run, with_models
 
+from splatmeter.backend import Backend, Ticket, TrainStep
 from splatmeter.errors import UsageError
 from splatmeter.events import Evaluated
-from splatmeter.ops import FILTER_3D, GRADIENT_SUM, VISITS, Backend, Pinhole
+from splatmeter.ops import FILTER_3D, GRADIENT_SUM, VISITS, Pinhole
 from splatmeter.photos.photo import read
 from splatmeter.scene.scene import load_scene
 from splatmeter.train import container
@@ -61,11 +62,16 @@ def test_pictures_too_small_to_learn_from_are_refused(make: Make, backend: Backe
 def sizes_seen(backend: Backend) -> tuple[Backend, list[int]]:
     widths: list[int] = []
 
-    def forward(table: Any, camera: Pinhole, settings: Any) -> Any:
-        widths.append(camera.width)
-        return backend.forward(table, camera, settings)
+    class Seen(Around):
+        def train_step(self, order: TrainStep) -> Ticket:
+            widths.append(order.camera.width)
+            return self.model.train_step(order)
 
-    return dataclasses.replace(backend, forward=forward), widths
+        def render(self, camera: Pinhole, settings: Any) -> Any:
+            widths.append(camera.width)
+            return self.model.render(camera, settings)
+
+    return with_models(backend, Seen), widths
 
 
 def test_steps_are_coarse_first_and_evaluations_never(make: Make, backend: Backend) -> None:
@@ -114,15 +120,19 @@ def test_stopping_in_any_stage_and_resuming_changes_no_bit(make: Make, backend: 
     assert bits(resumed.model_path / "chkpnt40.safetensors") == expected
 
 
-def test_the_memory_predicted_is_that_of_the_full_size(make: Make) -> None:
+def test_the_memory_predicted_is_that_of_the_full_size(make: Make, backend: Backend) -> None:
     scene = load_scene(make().scene_options())
-    told = [predict(make(progressive=text), scene, 120) for text in ("none", SCHEDULE)]
+    told = [predict(make(progressive=text), scene, backend.memory, 120) for text in ("none", SCHEDULE)]
     assert told[0].start_bytes == told[1].start_bytes
     assert told[0].photo_cache_bytes == told[1].photo_cache_bytes
 
 
-def test_photos_decoded_ahead_count_where_the_cache_has_no_room_for_them(make: Make) -> None:
+def test_photos_decoded_ahead_count_where_the_cache_has_no_room_for_them(
+    make: Make, backend: Backend
+) -> None:
     scene = load_scene(make().scene_options())
-    everything, nothing = (predict(make(photo_cache=cache), scene, 120) for cache in ("1G", "0"))
+    everything, nothing = (
+        predict(make(photo_cache=cache), scene, backend.memory, 120) for cache in ("1G", "0")
+    )
     assert (everything.photo_cache_bytes, nothing.photo_cache_bytes) == (6 * 3 * 32 * 32, 0)
     assert everything.start_bytes - nothing.start_bytes == 3 * 32 * 32  # of six photos, five are on their way

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from running import Make, bits, of, run
 
+from splatmeter.backend import Backend
 from splatmeter.errors import CheckpointError, MissingFile, UsageError
 from splatmeter.events import (
     Saved,
     Started,
     Warned,
 )
-from splatmeter.ops import Backend
 from splatmeter.train import container
 
 
@@ -141,3 +142,74 @@ def test_resuming_needs_something_to_resume_and_steps_to_do(make: Make, backend:
     run(make(iterations=2, checkpoint_iterations=(2,)), backend)
     with pytest.raises(UsageError, match="Raise --iterations"):
         run(make(iterations=2, resume=True), backend)
+
+
+# ---- another engine ---------------------------------------------------------------------------------------
+def test_a_checkpoint_of_one_engine_goes_on_with_another_and_says_so(make: Make) -> None:
+    """Equal within rounding: both engines keep the same account of what rows are owed."""
+    pytest.importorskip("splatmeter._native", reason="there is only one engine here: not checked")
+    pytest.importorskip("torch", reason="there is only one engine here: not checked")
+    from splatmeter.backends.registry import backend
+
+    engines = {name: backend(name) for name in ("native", "reference")}
+    still = {"densification": "none", "checkpoint_iterations": (8,)}
+    for first, second in (("native", "reference"), ("reference", "native")):
+        begun = make(f"{first} first", iterations=8, **still)
+        run(begun, engines[first])
+        ends = []
+        for engine in (first, second):
+            config = make(
+                f"{first} then {engine}",
+                start_checkpoint=begun.model_path / "chkpnt8.safetensors",
+                iterations=16,
+                **(still | {"checkpoint_iterations": (16,)}),
+            )
+            said = [event.message for event in of(Warned, run(config, engines[engine]))]
+            assert any("not to the last bit" in message for message in said) == (engine != first)
+            ends.append(container.read(config.model_path / "chkpnt16.safetensors")[0])
+        for name in ("geometry", "harmonics"):
+            np.testing.assert_allclose(ends[0][name], ends[1][name], atol=2e-4)
+
+
+def test_a_checkpoint_from_before_engines_were_named_goes_on_to_the_bit(make: Make, backend: Backend) -> None:
+    straight = make("straight", checkpoint_iterations=(20, 40))
+    run(straight, backend)
+    arrays, state = container.read(straight.model_path / "chkpnt20.safetensors")
+    del state["engine"]
+    older = straight.model_path.parent / "older.safetensors"
+    container.write(older, arrays, state)
+    resumed = make("resumed", start_checkpoint=older, checkpoint_iterations=(40,))
+    events = run(resumed, backend)
+    assert not [event for event in of(Warned, events) if "bit" in event.message]
+    expected = bits(straight.model_path / "chkpnt40.safetensors")
+    assert bits(resumed.model_path / "chkpnt40.safetensors") == expected
+
+
+@pytest.mark.parametrize("what", ["drift", "mean_drift", "optimizer_steps", "rates"])
+def test_a_checkpoint_without_its_account_is_refused(make: Make, backend: Backend, what: str) -> None:
+    config = make(iterations=2, checkpoint_iterations=(2,))
+    run(config, backend)
+    path = config.model_path / "chkpnt2.safetensors"
+    arrays, state = container.read(path)
+    arrays.pop(what, None), state.pop(what, None)
+    container.write(path, arrays, state)
+    with pytest.raises(CheckpointError, match=what):
+        run(make(resume=True), backend)
+
+
+@pytest.mark.parametrize(
+    ("step", "strategy", "told"), [(20, "gof", True), (36, "gof", False), (20, "none", False)]
+)
+def test_a_checkpoint_with_a_generator_goes_on_and_says_that_later_draws_differ(
+    make: Make, backend: Backend, step: int, strategy: str, told: bool
+) -> None:
+    first = make(iterations=step, checkpoint_iterations=(step,), densification=strategy)
+    run(first, backend)
+    path = first.model_path / f"chkpnt{step}.safetensors"
+    arrays, state = container.read(path)
+    del state["draws"]
+    state["generator"] = np.random.default_rng(0).bit_generator.state
+    container.write(path, arrays, state)
+    events = run(make(resume=True, densification=strategy), backend)
+    assert any("older splatmeter" in event.message for event in of(Warned, events)) is told
+    assert events[-1].step == 40

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from splatmeter import memory
-from splatmeter.ops import Pinhole, RasterSettings, Rates, empty_table
-from splatmeter.update.optimizer import Optimizer
+from splatmeter.backend import TrainStep
+from splatmeter.ops import Pinhole, RasterSettings, Rates, Table, empty_table
 
 pytest.importorskip("splatmeter._native", reason="memory of the engine was not checked: it is not built")
 
+from splatmeter.backends.native import backend_of, native_engine, native_kernels
 from splatmeter.backends.native.reuse import MOST_KEPT, ImagePool
-from splatmeter.backends.registry import backend
 
 WIDTH, HEIGHT = 320, 240
 IMAGE_BYTES = 3 * WIDTH * HEIGHT * 4
@@ -24,29 +24,31 @@ CAMERAS = [
 ]
 
 
+def some_table() -> Table:
+    generator = np.random.default_rng(1)
+    table = empty_table(3000)
+    table.geometry[:, :3] = generator.normal(0, 0.8, (3000, 3))
+    table.geometry[:, 3:6] = generator.normal(-3, 0.3, (3000, 3))
+    table.geometry[:, 6:10] = generator.normal(size=(3000, 4))
+    table.harmonics[:] = generator.normal(0, 0.2, (3000, 48))
+    return table
+
+
 class Training:
     def __init__(self) -> None:
-        generator = np.random.default_rng(1)
-        self.backend = backend("native", 2)
-        self.table = empty_table(3000)
-        self.table.geometry[:, :3] = generator.normal(0, 0.8, (3000, 3))
-        self.table.geometry[:, 3:6] = generator.normal(-3, 0.3, (3000, 3))
-        self.table.geometry[:, 6:10] = generator.normal(size=(3000, 4))
-        self.table.harmonics[:] = generator.normal(0, 0.2, (3000, 48))
-        self.optimizer = Optimizer(self.backend)
-        self.photo = generator.integers(0, 255, (3, HEIGHT, WIDTH)).astype(np.uint8)
+        self.engine = native_engine(2)
+        self.model = backend_of(self.engine).upload(some_table())
+        self.photo = np.random.default_rng(2).integers(0, 255, (3, HEIGHT, WIDTH)).astype(np.uint8)
 
     def steps(self, count: int) -> None:
+        rates = Rates(*[1e-6] * 6)
         for number in range(count):
-            rendering, tape = self.backend.forward(
-                self.table, CAMERAS[number % len(CAMERAS)], RasterSettings()
-            )
-            _, gradient = self.backend.image_loss(rendering.color, self.photo, 0.2)
-            self.optimizer.update(self.table, tape, gradient, Rates(*[1e-6] * 6))
+            camera = CAMERAS[number % len(CAMERAS)]
+            self.model.train_step(TrainStep(camera, self.photo, RasterSettings(), 0.2, rates)).read()
 
     @property
     def workspace_bytes(self) -> int:
-        return self.backend.forward.__self__.native.workspace_bytes  # type: ignore[attr-defined]
+        return self.engine.native.workspace_bytes
 
 
 def test_two_hundred_steps_after_the_first_allocate_nothing_lasting() -> None:
@@ -78,22 +80,19 @@ def test_the_workspace_is_given_up_while_rows_move_and_comes_back() -> None:
     training = Training()
     training.steps(2)
     before = training.workspace_bytes
-    training.backend.settle(training.table)
-    rows = np.arange(training.table.count)
-    moved = training.backend.rearrange(training.table, rows, np.zeros(len(rows), np.bool_))
+    training.model.prune(1e-9)
     assert training.workspace_bytes < before - 3000 * 100
-    training.table = moved
     training.steps(3)
     assert training.workspace_bytes <= before
 
 
 def test_a_tape_from_before_the_rows_moved_is_refused() -> None:
-    training = Training()
-    _, tape = training.backend.forward(training.table, CAMERAS[0], RasterSettings())
-    rows = np.arange(training.table.count)
-    training.backend.rearrange(training.table, rows, np.zeros(len(rows), np.bool_))
+    kernels, table = native_kernels(2), some_table()
+    _, tape = kernels.forward(table, CAMERAS[0], RasterSettings())
+    rows = np.arange(table.count)
+    kernels.rearrange(table, rows, np.zeros(len(rows), np.bool_))
     with pytest.raises(ValueError, match="stale"):
-        training.backend.backward(tape, np.zeros((3, HEIGHT, WIDTH), np.float32), None)
+        kernels.backward(tape, np.zeros((3, HEIGHT, WIDTH), np.float32), None)
 
 
 def test_an_image_somebody_holds_is_never_handed_out_again() -> None:

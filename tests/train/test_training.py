@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from running import Make, of, run
 
+from splatmeter.backend import Backend
+from splatmeter.backends.lazy_adam import LazyAdam
 from splatmeter.events import (
     Densified,
     Evaluated,
@@ -24,10 +26,8 @@ from splatmeter.events import (
     to_line,
 )
 from splatmeter.gaussians import ply
-from splatmeter.ops import Backend, Rates, empty_table
+from splatmeter.ops import Rates, empty_table
 from splatmeter.train.config import from_json
-from splatmeter.update.optimizer import Drift
-from splatmeter.update.settled import settled_copy
 
 
 def test_a_run_tells_its_story_in_order_and_learns(make: Make, backend: Backend) -> None:
@@ -68,17 +68,17 @@ def test_saving_a_model_copies_only_a_block_of_rows(make: Make, backend: Backend
 
     table = empty_table(200_000)
     table.geometry[:, 6], table.geometry_moments[:, 0], table.geometry_moments[:, 12] = 1, 0.5, 0.25
-    drift = Drift()
-    drift.advance(1, 0.1)
-    table.pending = drift.pending(1, Rates(0.1, 0.2, 0.3, 0.4, 0.5, 0.6))
-    state: Any = SimpleNamespace(table=table, step=1)
+    adam = LazyAdam()
+    adam.advance(Rates(0.1, 0.2, 0.3, 0.4, 0.5, 0.6))
+    model = backend.upload(table, adam.state())
+    state: Any = SimpleNamespace(model=model, step=1)
     with Session(make()) as session:
         tracemalloc.start()
-        files = [saved.path for saved in session.save_model(state, backend)]
+        files = [saved.path for saved in session.save_model(state)]
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert peak < 30e6
-    expected = settled_copy(table, backend).geometry[:, :3]
+    expected = model.download(slice(None)).geometry[:, :3]
     assert expected.any() and not table.geometry[:, :3].any()
     for path in files:
         np.testing.assert_array_equal(ply.read_model(Path(path)).table.geometry[:, :3], expected)

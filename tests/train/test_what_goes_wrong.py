@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from running import Make, bits, run
+from running import Around, Make, bits, run, with_models
 
+from splatmeter.backend import Backend, Ticket, TrainStep
 from splatmeter.errors import Diverged, MissingFile, NotEnoughMemory
 from splatmeter.events import (
     Densified,
@@ -21,19 +22,25 @@ from splatmeter.events import (
     Started,
     Warned,
 )
-from splatmeter.ops import Backend, Similarity
 from splatmeter.train import container
 from splatmeter.train.loop import train
 
+BLACK_HOLE = (math.nan, math.nan, math.nan)
+
 
 def broken_after(backend: Backend, step: int) -> Backend:
-    calls = iter(range(1, 1000))
+    """From then on the background is no number, and so is every picture."""
 
-    def image_loss(*arguments: Any) -> tuple[Similarity, Any]:
-        similarity, gradient = backend.image_loss(*arguments)
-        return (Similarity(math.nan, 0.5) if next(calls) > step else similarity), gradient
+    class Broken(Around):
+        calls = 0
 
-    return dataclasses.replace(backend, image_loss=image_loss)
+        def train_step(self, order: TrainStep) -> Ticket:
+            self.calls += 1
+            if self.calls > step:
+                order = replace(order, settings=replace(order.settings, background=BLACK_HOLE))
+            return self.model.train_step(order)
+
+    return with_models(backend, Broken)
 
 
 def test_a_loss_that_is_no_number_stops_at_once_and_keeps_the_last_good_state(
@@ -51,23 +58,20 @@ def test_a_loss_that_is_no_number_stops_at_once_and_keeps_the_last_good_state(
 
 
 def test_a_broken_state_is_not_saved_over_a_good_one(make: Make, backend: Backend) -> None:
-    def poisoned(*arguments: Any) -> None:
-        backend.backward_and_update(*arguments)
-        if arguments[2] is not None and arguments[2].number == 6:
-            table = tables[-1]
-            table.harmonics[:] = np.nan
+    class Poisoned(Around):
+        calls = 0
 
-    tables: list[Any] = []
-
-    def forward(table: Any, *rest: Any) -> Any:
-        tables.append(table)
-        return backend.forward(table, *rest)
+        def train_step(self, order: TrainStep) -> Ticket:
+            self.calls += 1
+            ticket = self.model.train_step(order)
+            if self.calls == 6:
+                self.model.stored("harmonics", slice(None))[:] = np.nan
+            return ticket
 
     config = make(checkpoint_iterations=(5,), densification="none")
     events: list[Event] = []
     with pytest.raises(Diverged, match="chkpnt5"):
-        broken = dataclasses.replace(backend, forward=forward, backward_and_update=poisoned)
-        for event in train(config, broken_after(broken, 6)):
+        for event in train(config, broken_after(with_models(backend, Poisoned), 6)):
             events.append(event)
     assert not (config.model_path / "chkpnt6.safetensors").exists()
     assert isinstance(events[-1], Failed) and events[-1].checkpoint.endswith("chkpnt5.safetensors")
@@ -97,16 +101,18 @@ def test_a_budget_below_the_number_of_points_is_kept_from_the_start(make: Make, 
 
 
 def test_memory_that_runs_out_costs_no_step_and_is_one_sentence(make: Make, backend: Backend) -> None:
-    calls = iter(range(1, 1000))
+    class Hungry(Around):
+        calls = 0
 
-    def forward(*arguments: Any) -> Any:
-        if next(calls) > 7:
-            raise MemoryError
-        return backend.forward(*arguments)
+        def train_step(self, order: TrainStep) -> Ticket:
+            self.calls += 1
+            if self.calls > 7:
+                raise MemoryError
+            return self.model.train_step(order)
 
     config = make()
     with pytest.raises(NotEnoughMemory, match=r"ran out in step 8.*The state so far is .*chkpnt7"):
-        run(config, dataclasses.replace(backend, forward=forward))
+        run(config, with_models(backend, Hungry))
     assert container.read(config.model_path / "chkpnt7.safetensors")[1]["step"] == 7
 
 
@@ -115,9 +121,13 @@ def test_a_rearrangement_cut_short_is_not_saved(make: Make, backend: Backend) ->
         table.harmonics_second = table.harmonics_second[:0]
         raise MemoryError
 
+    def clumsy(model: Any) -> Any:
+        model._kernels = replace(model._kernels, rearrange=rearrange)
+        return model
+
     config = make()
     with pytest.raises(NotEnoughMemory, match="ran out in step 11"):
-        run(config, dataclasses.replace(backend, rearrange=rearrange))
+        run(config, with_models(backend, clumsy))
     assert not list(config.model_path.glob("chkpnt*"))
 
 
@@ -132,7 +142,7 @@ def test_missing_lpips_weights_leave_an_old_run_alone(
     before = (config.model_path / "events.jsonl").exists(), sorted(config.model_path.rglob("*"))
     monkeypatch.setattr("splatmeter.evaluate.lpips.find", missing)
     with pytest.raises(MissingFile, match="no weights"):
-        run(dataclasses.replace(config, overwrite=True, lpips=True), backend)
+        run(replace(config, overwrite=True, lpips=True), backend)
     assert before == ((config.model_path / "events.jsonl").exists(), sorted(config.model_path.rglob("*")))
 
 
@@ -142,7 +152,7 @@ def test_what_a_killed_run_left_half_written_is_swept_away(make: Make, backend: 
     for name in halves:
         (config.model_path / name).parent.mkdir(parents=True, exist_ok=True)
         (config.model_path / name).write_bytes(b"half")
-    run(dataclasses.replace(config, overwrite=True), backend)
+    run(replace(config, overwrite=True), backend)
     assert not [name for name in halves if (config.model_path / name).exists()]
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from splatmeter.errors import UsageError
-from splatmeter.ops import Backend
+from typing import Literal, get_args
 
-NAMES = ("native", "reference")
+from splatmeter.backend import Backend
+from splatmeter.errors import UsageError
+
+BackendName = Literal["native", "reference"]
+NAMES: tuple[str, ...] = get_args(BackendName)
 
 
 def backend(name: str = "native", threads: int | None = None) -> Backend:

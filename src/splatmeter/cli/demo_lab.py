@@ -86,7 +86,7 @@ def engine_phase(demo: Demo) -> str:
     from splatmeter.backends.native import usable_threads
     from splatmeter.backends.registry import backend
 
-    widest = str(backend().description["instruction_set"])
+    widest = str(backend().facts.details["instruction_set"])
     if widest in ("baseline", "neon"):  # nothing narrower to compare with
         add(demo, BASELINE, "", "--note", "one thread", "--", "--threads", "1")
         threads = str(usable_threads())

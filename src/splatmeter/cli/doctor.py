@@ -103,12 +103,13 @@ def _engine() -> str:
     table = empty_table(1, trainable=False)
     table.geometry[0, 2], table.geometry[0, 6], table.geometry[0, 10] = 2.0, 1.0, 4.0
     camera = Pinhole(np.eye(3), np.zeros(3), 32, 32, 16, 16, 32, 32)
-    color = backend.forward(table, camera, RasterSettings())[0].color
+    color = backend.upload(table).render(camera, RasterSettings()).color
     if not (np.isfinite(color).all() and 0.3 < color[0, 16, 16] < 0.6):
         raise SplatmeterError(
             "the engine draws a wrong picture; rebuild it with: pip install --force-reinstall ."
         )
-    return ", ".join(f"{name} {value}" for name, value in backend.description.items()) + ", draws correctly"
+    facts = {"device": backend.facts.device, **backend.facts.details}
+    return ", ".join(f"{name} {value}" for name, value in facts.items()) + ", draws correctly"
 
 
 def _threads() -> str:
@@ -122,9 +123,11 @@ def _threads() -> str:
 def _memory() -> Finding:
     import psutil
 
+    from splatmeter.backends.native import BYTES_PER_GAUSSIAN
+
     free, total = memory.available_bytes(), psutil.virtual_memory().total
     said = f"{bytes_text(free)} available of {bytes_text(total)}"
-    room = int(free / memory.NATIVE_BYTES_PER_GAUSSIAN)
+    room = int(free / BYTES_PER_GAUSSIAN)
     if free < LITTLE_MEMORY:
         return Finding("memory", "optional", f"{said}: little; limit scenes with --max-gaussians {room // 2}")
     return Finding("memory", "ok", f"{said}, room for about {room / 1e6:.1f} million Gaussians")

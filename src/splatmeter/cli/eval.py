@@ -21,7 +21,6 @@ from splatmeter.evaluate.protocol import TRAIN_VIEWS, Perceptual, Report, evalua
 from splatmeter.evaluate.renders import ContactSheet, RenderFolder
 from splatmeter.ops import F32
 from splatmeter.photos.cache import PhotoCache
-from splatmeter.render.render import Renderer
 from splatmeter.scene.scene import View
 
 DESCRIPTION = """Judge a trained model on held-out and training photos.
@@ -91,12 +90,11 @@ def evaluate(opened: Opened, chosen: EvalArguments, scales: Sequence[int]) -> di
     if not scene.test:
         say("The run kept no test views (trained without --eval): only training views are judged.")
     backend = chosen.engine()
-    table = models.finite_table(opened)
-    renderer = Renderer(backend, settings)
+    model = backend.upload(models.finite_table(opened))
     memory.reset_peak()
     with ExitStack() as stack:
         judge = Judging(
-            render=lambda view: renderer.image(table, view.camera),
+            render=lambda view: model.render(view.camera, settings).color,
             similarity=backend.similarity,
             photos=stack.enter_context(PhotoCache(0)),
             perceptual=_perceptual(chosen, stack),

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from splatmeter.backends.registry import BackendName
 from splatmeter.cli import arguments, models
 from splatmeter.errors import UsageError
 from splatmeter.gaussians import ply
@@ -48,7 +49,7 @@ class ExportArguments:
     """Leave out harmonics above this degree; smaller files, flatter colours."""
     kernel_size: float | None = None
     """Of the 2D Mip filter, for the file's comments, where the model does not tell it."""
-    backend: Literal["native", "reference"] = "native"
+    backend: BackendName = "native"
     """Only checkpoints need it."""
 
 

@@ -10,13 +10,15 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from splatmeter.backend import Backend
+from splatmeter.backends.registry import BackendName
 from splatmeter.cli import arguments
 from splatmeter.errors import CheckpointError, InputError, MissingFile, UsageError
 from splatmeter.gaussians import gaussians
 from splatmeter.gaussians.ply import Model, read_model
-from splatmeter.ops import Backend, RasterSettings, Table, normalize_moments
+from splatmeter.ops import RasterSettings, Table
 from splatmeter.scene.scene import Scene, load_scene
 from splatmeter.train.config import PLAIN_KERNEL_SIZE, TrainConfig, from_json
 
@@ -50,7 +52,7 @@ class ModelArguments:
     """Composite and render over white, also where the run did not."""
     kernel_size: float | None = None
     """Variance of the 2D Mip filter in squared pixels."""
-    backend: Literal["native", "reference"] = "native"
+    backend: BackendName = "native"
     """The CPU engine, or the slow and readable torch twin."""
     threads: int | None = None
     """Threads of the engine; by default one per processor this process may use."""
@@ -150,29 +152,12 @@ def _step_of(file: Path, model: Model) -> int:
 
 def read_checkpoint(path: Path, engine: Callable[[], Backend]) -> tuple[Model, int, TrainConfig]:
     """The model inside a checkpoint, with what its rows were still owed."""
-    from splatmeter.train import container
-    from splatmeter.update.optimizer import Drift, Optimizer, Rates
-    from splatmeter.update.settled import settled_copy
+    from splatmeter.train import checkpoint, container
 
     arrays, record = container.read(path)
     try:
-        table = Table(
-            arrays["geometry"],
-            arrays["harmonics"],
-            arrays["geometry_moments"],
-            arrays["harmonics_first"],
-            arrays["harmonics_second"],
-        )
-        if record.get("moments") != "normalized":
-            normalize_moments(table)
         config = from_json(record["config"])
-        drift = Drift()
-        drift.unit[:], drift.mean[:] = arrays["drift"], arrays["mean_drift"]
-        rates = record["rates"]
-        backend = engine()
-        steps = int(record["optimizer_steps"])
-        Optimizer(backend).restore(table, steps, drift, None if rates is None else Rates(**rates))
-        settled = settled_copy(table, backend)
+        settled = engine().upload(*checkpoint.content(path, arrays, record)).download(slice(None))
         broken = int((~gaussians.finite_rows(settled)).sum())
         model = Model(settled, config.sh_degree, config.uses_filter_3d, (), broken)
         return model, int(record["step"]), config

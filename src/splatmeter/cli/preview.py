@@ -1,7 +1,7 @@
 """What a viewer gets to see: few enough Gaussians, copied between two steps, the rest worked out elsewhere.
 
-The trainer knows nothing of it. Its backend's `forward` notes which table it was given last; when a progress
-event comes, that table is current, and the training clock stands still until the listeners are done.
+The trainer knows nothing of it. Its backend's `upload` notes the model; when a progress event comes, no step
+is under way, and the training clock stands still until the listeners are done.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from splatmeter.backend import Backend, Model, OptimizerState
 from splatmeter.events import Event, Finished, Progress, Started
 from splatmeter.gaussians import gaussians
 from splatmeter.gaussians.harmonics import rgb_from_dc
@@ -28,22 +29,19 @@ from splatmeter.ops import (
     LOG_SCALES,
     MEANS,
     OPACITY_LOGITS,
-    Backend,
-    Pinhole,
-    RasterSettings,
-    Rendering,
     Table,
-    Tape,
 )
 from splatmeter.units import count_text, duration_text
 
 PREVIEW_GAUSSIANS = 100_000
 """Sent at most while training: 3 MB a picture."""
 
+_NEW = OptimizerState()
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """Rows copied out of a table that goes on changing.
+    """Rows copied out of a model that goes on changing.
 
     Rows not seen for a while are some steps of momentum behind: nothing an eye can tell.
     """
@@ -53,22 +51,27 @@ class Sample:
     total: int
 
 
-def sample(table: Table, limit: int) -> Sample:
-    rows = chosen_rows(table, limit)
+def sample(source: Table | Model, limit: int) -> Sample:
+    geometry = _stored(source, "geometry", slice(None))  # [N, 16]
+    rows = chosen_rows(geometry, limit)
     if rows is None:
-        return Sample(table.geometry.copy(), table.harmonics[:, :3].copy(), table.count)
-    return Sample(table.geometry[rows], table.harmonics[rows, :3], table.count)
+        return Sample(geometry.copy(), _stored(source, "harmonics", slice(None))[:, :3].copy(), source.count)
+    return Sample(geometry[rows], _stored(source, "harmonics", rows)[:, :3].copy(), source.count)
 
 
-def chosen_rows(table: Table, limit: int) -> NDArray[np.int64] | None:
+def _stored(source: Table | Model, array: str, rows: slice | NDArray[np.int64]) -> F32:
+    return getattr(source, array)[rows] if isinstance(source, Table) else source.stored(array, rows)
+
+
+def chosen_rows(geometry: F32, limit: int) -> NDArray[np.int64] | None:
     """The `limit` rows that cover most: opacity times the area of a side, without exponentials. None: all."""
-    if table.count <= limit:
+    count = len(geometry)
+    if count <= limit:
         return None
-    geometry = table.geometry
     area = geometry[:, LOG_SCALES].sum(axis=1) * np.float32(2 / 3)  # [N] logarithm
     weight = area + np.minimum(geometry[:, OPACITY_LOGITS], 0)  # [N] min(x, 0) is log sigmoid(x) within log 2
     np.copyto(weight, -np.inf, where=~np.isfinite(weight))
-    return np.sort(np.argpartition(weight, table.count - limit)[table.count - limit :])
+    return np.sort(np.argpartition(weight, count - limit)[count - limit :])
 
 
 def splats(taken: Sample) -> Splats:
@@ -129,20 +132,19 @@ def viewpoint(folder: Path | None, means: F32) -> Viewpoint:
 
 # ---- while training ---------------------------------------------------------------------------------------
 class Watch:
-    """Which Gaussians were rendered last, and up to which degree."""
+    """Which Gaussians are being trained."""
 
     def __init__(self) -> None:
-        self.table: Table | None = None
-        self.sh_degree = 0
+        self.model: Model | None = None
 
     def over(self, backend: Backend) -> Backend:
-        """The same backend; what goes through `forward` is seen, never touched."""
+        """The same backend; what is uploaded to it is seen, never touched."""
 
-        def forward(table: Table, camera: Pinhole, settings: RasterSettings) -> tuple[Rendering, Tape]:
-            self.table, self.sh_degree = table, settings.sh_degree
-            return backend.forward(table, camera, settings)
+        def upload(table: Table, optimizer: OptimizerState = _NEW, /) -> Model:
+            self.model = backend.upload(table, optimizer)
+            return self.model
 
-        return dataclasses.replace(backend, forward=forward)
+        return dataclasses.replace(backend, upload=upload)
 
 
 class LiveView:
@@ -162,21 +164,21 @@ class LiveView:
             self._config = event.config
             level = 255 if event.config.get("white_background") else 0
             self.viewer.paint_background((level, level, level))
-        elif isinstance(event, Progress) and self._watch.table is not None:
-            self._look(event, self._watch.table)
+        elif isinstance(event, Progress) and self._watch.model is not None:
+            self._look(event, self._watch.model)
         elif isinstance(event, Finished):
             print(f"Look at it with: splatmeter view {self._folder}", file=sys.stderr)
 
     def close(self) -> None:
         self.viewer.close()
 
-    def _look(self, event: Progress, table: Table) -> None:
+    def _look(self, event: Progress, model: Model) -> None:
         if not self._placed:
             self._placed = True
-            self.viewer.stand(viewpoint(self._folder, table.geometry[:, MEANS]))
+            self.viewer.stand(viewpoint(self._folder, model.stored("geometry", slice(None))[:, MEANS]))
         if self.viewer.due():
             begin = perf_counter()
-            taken = sample(table, self._limit)
+            taken = sample(model, self._limit)
             spent = perf_counter() - begin
             self.viewer.offer(lambda: splats(taken), self._facts(event, taken), spent)
         elif self.viewer.complaint and not self._told:
@@ -187,7 +189,7 @@ class LiveView:
         return {
             "Step": f"{event.step} of {self._config.get('iterations', '?')}",
             "Gaussians": shown(taken),
-            "SH degree": f"{self._watch.sh_degree} (shown: the colour that is the same from all sides)",
+            "SH degree": f"{event.sh_degree} (shown: the colour that is the same from all sides)",
             "Loss": f"{event.loss:.5f}",
             "Training": duration_text(event.clock_seconds),
         }

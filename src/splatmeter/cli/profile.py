@@ -15,9 +15,11 @@ from splatmeter.cli import arguments
 from splatmeter.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
+    from splatmeter.backend import Backend, Model
+    from splatmeter.backends.native.engine import Engine
     from splatmeter.backends.native.limits import Counts, Limits
     from splatmeter.cli.models import Opened
-    from splatmeter.ops import Backend, RasterSettings, Table
+    from splatmeter.ops import RasterSettings
     from splatmeter.scene.scene import Scene, View
 
 SHORT = {
@@ -86,19 +88,20 @@ def run(words: Sequence[str]) -> int:
     threads = arguments.checked_threads(chosen.threads)
     if chosen.json is not None and chosen.json.is_dir():
         raise OutputError(f"{chosen.json} is a folder. Name a file with --json.")
-    from splatmeter.backends import registry
+    from splatmeter.backends.native import backend_of, native_engine
     from splatmeter.backends.native.limits import measure_limits
     from splatmeter.cli.models import open_model
 
-    backend = registry.backend("native", threads)
+    engine = native_engine(threads)
+    backend = backend_of(engine)
     opened = None
     if chosen.model_path is not None:
         opened = open_model(chosen.model_path, chosen.iteration, lambda: backend)
     scene = open_scene(chosen, opened)
-    table, degree = gaussians(opened, scene, backend)
+    model, degree = gaussians(opened, scene, backend)
     del opened
-    limits = measure_limits(backend)
-    measured = measure(backend, table, scene.train, degree, chosen.iterations)
+    limits = measure_limits(engine)
+    measured = measure(engine, model, scene.train, degree, chosen.iterations)
     record = report(measured, limits, scene, degree, chosen.iterations, backend)
     print(table_text(record))
     if chosen.json is not None:
@@ -124,24 +127,24 @@ def open_scene(chosen: ProfileArguments, opened: Opened | None) -> Scene:
     return scene
 
 
-def gaussians(opened: Opened | None, scene: Scene, backend: Backend) -> tuple[Table, int]:
-    """A trainable table and the degree of its colours; a model's optimizer starts anew."""
+def gaussians(opened: Opened | None, scene: Scene, backend: Backend) -> tuple[Model, int]:
+    """A trainable model and the degree of its colours; a file's optimizer starts anew."""
     from splatmeter.cli.models import finite_table
-    from splatmeter.gaussians import filter3d, initialize
+    from splatmeter.gaussians import initialize
     from splatmeter.ops import FILTER_3D, empty_table
 
     if opened is None:
-        table = initialize.from_points(scene.points, backend)
-        filter3d.refresh(table, [view.camera for view in scene.train], backend)
-        return table, 3
+        model = backend.upload(initialize.from_points(scene.points, backend))
+        model.refresh_filter([view.camera for view in scene.train])
+        return model, 3
     given = finite_table(opened)
     table = empty_table(given.count)
     table.geometry[:, : FILTER_3D + 1] = given.geometry[:, : FILTER_3D + 1]
     table.harmonics[:] = given.harmonics
-    return table, opened.model.sh_degree
+    return backend.upload(table), opened.model.sh_degree
 
 
-def measure(backend: Backend, table: Table, views: Sequence[View], degree: int, steps: int) -> Measured:
+def measure(engine: Engine, model: Model, views: Sequence[View], degree: int, steps: int) -> Measured:
     """Photos are decoded before; the counting of a view comes after all timed steps."""
     from splatmeter.backends.native.limits import stopwatch_seconds_per_step
     from splatmeter.ops import RasterSettings
@@ -149,49 +152,51 @@ def measure(backend: Backend, table: Table, views: Sequence[View], degree: int, 
 
     used = [views[index * len(views) // min(steps, len(views))] for index in range(min(steps, len(views)))]
     photos = [read(view.photo) for view in used]  # u8 [3, H, W] each
-    step = TimedStep(backend, table, RasterSettings(sh_degree=degree))
+    step = TimedStep(engine, model, RasterSettings(sh_degree=degree))
     for number in range(WARM_UP):
         step(used[number % len(used)], photos[number % len(used)])
-    backend.timings()
+    engine.timings()
     start = time.perf_counter()
     for number in range(steps):
         step(used[number % len(used)], photos[number % len(used)])
     seconds = time.perf_counter() - start
-    passes = dict(backend.timings())
+    passes = dict(engine.timings())
     counts = mean_counts(step, used[:MOST_COUNTED], photos)
-    return Measured(seconds, passes, counts, stopwatch_seconds_per_step() + clock_cost(backend))
+    return Measured(seconds, passes, counts, stopwatch_seconds_per_step() + clock_cost(engine))
 
 
 class TimedStep:
-    def __init__(self, backend: Backend, table: Table, settings: RasterSettings) -> None:
+    def __init__(self, engine: Engine, model: Model, settings: RasterSettings) -> None:
         from splatmeter.ops import Rates
-        from splatmeter.update.optimizer import Optimizer
 
-        self.backend, self.table, self.settings = backend, table, settings
-        self.optimizer = Optimizer(backend)
+        self.engine, self.model, self.settings = engine, model, settings
         self.rates = Rates(*[TINY_RATE] * 6)
 
-    def __call__(self, view: View, photo: Any, counted: list[Counts] | None = None) -> None:
+    def __call__(self, view: View, photo: Any) -> None:
+        from splatmeter.backend import TrainStep
+
+        self.model.train_step(TrainStep(view.camera, photo, self.settings, 0.2, self.rates))
+
+    def count(self, view: View) -> Counts:
         from splatmeter.backends.native.limits import last_counts
 
-        rendering, tape = self.backend.forward(self.table, view.camera, self.settings)
-        if counted is not None:
-            counted.append(last_counts(self.backend))
-        _, gradient = self.backend.image_loss(rendering.color, photo, 0.2)
-        self.optimizer.update(self.table, tape, gradient, self.rates)
+        self.model.render(view.camera, self.settings)
+        return last_counts(self.engine)
 
 
 def mean_counts(step: TimedStep, views: Sequence[View], photos: Sequence[Any]) -> Counts:
+    """A step after each, so that as many rows are behind as in training."""
     from splatmeter.backends.native.limits import Counts
 
     counted: list[Counts] = []
     for view, photo in zip(views, photos, strict=False):
-        step(view, photo, counted)
+        counted.append(step.count(view))
+        step(view, photo)
     fields = [field.name for field in dataclasses.fields(Counts)]
     return Counts(**{name: sum(getattr(one, name) for one in counted) / len(counted) for name in fields})
 
 
-def clock_cost(backend: Backend, calls: int = 2000) -> float:
+def clock_cost(engine: Engine, calls: int = 2000) -> float:
     """CPU seconds a step of the training clock: paused, started and pass times read at every Progress."""
     from splatmeter.train.config import TrainConfig
     from splatmeter.train.stopwatch import Stopwatch
@@ -202,7 +207,7 @@ def clock_cost(backend: Backend, calls: int = 2000) -> float:
     for _ in range(calls):
         with clock.paused():
             _ = clock.seconds
-        backend.timings()
+        engine.timings()
     at_progress = (time.process_time() - start) / calls / TrainConfig.progress_interval
     start = time.process_time()
     for _ in range(calls):
@@ -239,7 +244,7 @@ def report(
         "height": camera.height,
         "sh_degree": degree,
         "steps": steps,
-        "engine": dict(backend.description),
+        "engine": {"device": backend.facts.device, **backend.facts.details},
         "limits": {"gigaflops": limits.flops / 1e9, "gigabytes_per_second": limits.bandwidth / 1e9},
         "counts": dataclasses.asdict(measured.counts),
         "step_milliseconds": 1e3 * step_seconds,

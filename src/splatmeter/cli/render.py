@@ -15,7 +15,6 @@ from splatmeter.evaluate.renders import RenderFolder
 from splatmeter.ops import Pinhole
 from splatmeter.photos.photo import read
 from splatmeter.render.path import orbit
-from splatmeter.render.render import Renderer
 from splatmeter.render.rendering import to_8bit
 from splatmeter.scene.scene import Scene
 
@@ -61,12 +60,12 @@ def run(words: Sequence[str]) -> int:
     config = models.scene_config(opened, chosen)
     target = _target(chosen, opened)
     save = film.saver(target) if chosen.path else None  # complains before the work begins
-    renderer = Renderer(chosen.engine(), models.raster_settings(opened, chosen, config))
+    settings = models.raster_settings(opened, chosen, config)
     scene = models.open_scene(config)
-    table = models.finite_table(opened)
+    model = chosen.engine().upload(models.finite_table(opened))
 
     def picture(camera: Pinhole) -> Pixels:
-        return to_8bit(renderer.image(table, camera))
+        return to_8bit(model.render(camera, settings).color)
 
     if save is not None:
         cameras = orbit([view.camera for view in scene.train], chosen.frames)

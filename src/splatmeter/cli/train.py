@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from splatmeter.backends.registry import BackendName
 from splatmeter.cli import arguments
 from splatmeter.errors import InputError, UsageError
 from splatmeter.events import Event, Finished
@@ -21,7 +22,7 @@ from splatmeter.train.config import TrainConfig, from_json, to_json
 from splatmeter.train.presets import PRESETS, described
 
 if TYPE_CHECKING:
-    from splatmeter.ops import Backend
+    from splatmeter.backend import Backend
 
 SHORT = {
     "-s": "--source-path",
@@ -60,7 +61,7 @@ class TrainArguments(TrainConfig):
 
     preset: Literal["none", "fast"] = "none"
     """Settings that belong together, instead of the defaults (listed above); what you pass comes first."""
-    backend: Literal["native", "reference"] = "native"
+    backend: BackendName = "native"
     """The CPU engine, or the slow and readable torch twin."""
     threads: int | None = None
     """Threads of the engine; by default one per processor this process may use."""
@@ -173,10 +174,12 @@ def without_ignored(words: Sequence[str]) -> list[str]:
 
 def dry_run(config: TrainConfig, chosen: TrainArguments) -> dict[str, Any]:
     """What would be trained, how, and whether it fits."""
+    from splatmeter.backends import registry
     from splatmeter.scene.scene import load_scene
     from splatmeter.train.assemble import predicted
 
     scene = load_scene(config.scene_options())
+    engine = registry.backend(chosen.backend, arguments.checked_threads(chosen.threads))
     return {
         "config": to_json(config),
         "backend": chosen.backend,
@@ -184,7 +187,7 @@ def dry_run(config: TrainConfig, chosen: TrainArguments) -> dict[str, Any]:
         "scene": scene.kind,
         "train_images": [view.name for view in scene.train],
         "test_images": [view.name for view in scene.test],
-        "predicted_memory": dataclasses.asdict(predicted(config, scene)),
+        "predicted_memory": dataclasses.asdict(predicted(config, scene, engine)),
     }
 
 

@@ -12,10 +12,10 @@ from typing import Annotated
 
 import tyro
 
+from splatmeter.backend import Backend
 from splatmeter.cli import arguments, models, preview
 from splatmeter.errors import InputError, UsageError
 from splatmeter.listeners.viewer import LOOPBACK, PORT, Viewer
-from splatmeter.ops import Backend
 
 DESCRIPTION = """Show a model in the browser; Ctrl-C ends it. Needs the view extra.
 

@@ -1,21 +1,25 @@
-"""Which Gaussians ask for more detail: the criteria of 3DGS and of GOF (spec 3.4)."""
+"""Adaptive density control: a criterion's small candidates are cloned, large ones split; faint rows go."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from splatmeter.backend import Change, GrowthRule
+from splatmeter.densify import prune, statistics
 from splatmeter.densify.statistics import Statistics
-from splatmeter.ops import F32, F64
+from splatmeter.densify.surgery import SHRINK, Surgery
+from splatmeter.ops import F64, Table
+
+Rows = NDArray[np.bool_]  # [N]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    chosen: NDArray[np.bool_]  # [N]
+    chosen: Rows
     urgency: F64  # [N] how far above the criterion; ranks candidates where a budget binds
 
 
@@ -23,43 +27,38 @@ Criterion = Callable[[Statistics, float], Candidates]
 """(statistics, gradient threshold) -> candidates."""
 
 
-def gradient_criterion(statistics: Statistics, threshold: float) -> Candidates:
-    """3DGS and the paper's variant of Mip-Splatting: the mean gradient reaches the threshold."""
-    urgency = statistics.gradient.astype(np.float64) / threshold  # [N]
-    return Candidates(statistics.gradient >= np.float32(threshold), urgency)
+def plan(table: Table, rule: GrowthRule, criterion: Criterion) -> Surgery:
+    candidates = criterion(statistics.read(table), rule.threshold)
+    faint = prune.faint(table, rule.lowest_opacity)  # [N]
+    scales = prune.largest_scales(table)  # [N]
+    small = scales <= rule.dense_scale  # [N]
+    gone = faint | (scales > rule.largest_scale)  # [N] what pruning takes of rows and their exact copies
+    gone_child = faint | (scales / SHRINK > rule.largest_scale)  # [N] and of children
+    chosen = _affordable(candidates, gone, np.where(small, gone, gone_child), rule.budget)
+    clone, split = chosen & small, chosen & ~small
+    pruned = (gone & ~split).sum() + (gone & clone).sum() + 2 * (gone_child & split).sum()
+    return Surgery(
+        keep=~split & ~gone,
+        clone=clone & ~gone,
+        split=split & ~gone_child,
+        change=Change(int(clone.sum()), int(split.sum()), int(pruned)),
+        seed=rule.seed,
+        step=rule.step,
+    )
 
 
-def absolute_criterion(statistics: Statistics, threshold: float) -> Candidates:
-    """GOF: as many again by the absolute gradient, which opposite pixel gradients cannot cancel.
-
-    The second threshold is the quantile that the first one's share of candidates names. With a share of 0
-    it is the maximum, and that one Gaussian is still densified, as in the original.
-    """
-    plain = gradient_criterion(statistics, threshold)
-    if not len(plain.chosen):
-        return plain
-    share = np.count_nonzero(plain.chosen) / len(plain.chosen)
-    level = quantile(statistics.absolute, 1.0 - share)
-    chosen = plain.chosen | (statistics.absolute.astype(np.float64) >= level)  # [N]
-    if level > 0:
-        return Candidates(chosen, np.maximum(plain.urgency, statistics.absolute / level))
-    return Candidates(chosen, plain.urgency)
+def _affordable(candidates: Candidates, gone: Rows, wasted: Rows, budget: int | None) -> Rows:
+    """Candidates within the budget: each adds a row, children of a parent too large to stay add two."""
+    if budget is None:
+        return candidates.chosen
+    stay = np.count_nonzero(~gone)
+    doubled = np.count_nonzero(candidates.chosen & gone & ~wasted)
+    if stay + np.count_nonzero(candidates.chosen & ~wasted) + doubled <= budget:
+        return candidates.chosen
+    return within_budget(candidates, ~gone, budget - stay)
 
 
-CRITERIA: dict[str, Criterion] = {"3dgs": gradient_criterion, "gof": absolute_criterion}
-
-
-def quantile(values: F32, fraction: float) -> float:
-    """Linear interpolation between order statistics, by selection: no limit on the number of values."""
-    position = fraction * (len(values) - 1)
-    low = min(max(math.floor(position), 0), len(values) - 1)
-    high = min(low + 1, len(values) - 1)
-    parts = np.partition(values, (low, high))
-    below, above = float(parts[low]), float(parts[high])
-    return below + (above - below) * (position - low)
-
-
-def within_budget(candidates: Candidates, eligible: NDArray[np.bool_], room: int) -> NDArray[np.bool_]:
+def within_budget(candidates: Candidates, eligible: Rows, room: int) -> Rows:
     """At most `room` of the eligible candidates: the most urgent, ties by row."""
     wanted = candidates.chosen & eligible  # [N]
     rows = np.flatnonzero(wanted)

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from splatmeter.ops import F32, LOG_SCALES, MEANS, ROTATIONS, Backend, Table
+from splatmeter.backend import Change
+from splatmeter.densify.draws import FIRST_CHILD, keys_of, normals
+from splatmeter.densify.strategy import Hands
+from splatmeter.ops import F32, LOG_SCALES, MEANS, ROTATIONS, Table
 
 CHILDREN = 2
 """A split Gaussian is replaced by this many."""
@@ -18,50 +21,57 @@ SHRINK = 0.8 * CHILDREN
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class Surgery:
     """What happens to each row. Rows neither kept nor split disappear."""
 
     keep: NDArray[np.bool_]  # [N]
     clone: NDArray[np.bool_]  # [N] append an exact copy
     split: NDArray[np.bool_]  # [N] append two smaller children in its place (not kept, then)
+    change: Change
+    seed: int = 0
+    step: int = 0
+    """Name the draws of the children's places."""
+
+    def perform(self, table: Table, hands: Hands) -> Table:
+        """Rows in Morton order; the old table, which must be settled, is used up.
+
+        Appended rows start with zero moments. All statistics start again.
+        """
+        kept, cloned, split = (np.flatnonzero(mask) for mask in (self.keep, self.clone, self.split))
+        sources = np.concatenate([kept, cloned, *[split] * CHILDREN])  # [M]
+        fresh = np.arange(len(sources)) >= len(kept)  # [M]
+        first_child = len(kept) + len(cloned)
+        means = table.geometry[sources, MEANS]  # [M, 3]
+        means[first_child:] += _offsets(table.geometry[split], split, self.seed, self.step)
+        changed, order = rearranged(table, sources, fresh, means, hands)
+        children = np.flatnonzero(order >= first_child)  # [2K] rows in the new table
+        changed.geometry[children, MEANS] = means[order[children]]
+        changed.geometry[children, LOG_SCALES] -= np.float32(math.log(SHRINK))
+        return changed
 
 
-def operate(table: Table, plan: Plan, backend: Backend, generator: np.random.Generator) -> Table:
-    """The table after the plan, rows in Morton order; the old table is used up. It must be settled.
-
-    Appended rows start with zero moments. All statistics start again.
-    """
-    kept, cloned, split = (np.flatnonzero(mask) for mask in (plan.keep, plan.clone, plan.split))
-    sources = np.concatenate([kept, cloned, *[split] * CHILDREN])  # [M]
-    fresh = np.arange(len(sources)) >= len(kept)  # [M]
-    first_child = len(kept) + len(cloned)
-    means = table.geometry[sources, MEANS]  # [M, 3]
-    means[first_child:] += _offsets(table.geometry[split], generator)
-    changed, order = rearranged(table, sources, fresh, means, backend)
-    children = np.flatnonzero(order >= first_child)  # [2K] rows in the new table
-    changed.geometry[children, MEANS] = means[order[children]]
-    changed.geometry[children, LOG_SCALES] -= np.float32(math.log(SHRINK))
-    return changed
+def removal(gone: NDArray[np.bool_]) -> Surgery:
+    """Only these rows go."""
+    none = np.zeros_like(gone)
+    change = Change(0, 0, int(np.count_nonzero(gone)))
+    return Surgery(~gone, none, none, change)
 
 
 def rearranged(
-    table: Table, sources: NDArray[np.int64], fresh: NDArray[np.bool_], means: F32, backend: Backend
+    table: Table, sources: NDArray[np.int64], fresh: NDArray[np.bool_], means: F32, hands: Hands
 ) -> tuple[Table, NDArray[np.int64]]:
     """The rows of `sources` in the Morton order of `means`, and that order [M]; the old table is used up."""
-    order = backend.morton_order(np.ascontiguousarray(means))  # [M]
-    pending = table.pending
-    changed = backend.rearrange(
-        table, np.ascontiguousarray(sources[order]), np.ascontiguousarray(fresh[order])
-    )
-    changed.pending = pending
+    order = hands.morton_order(np.ascontiguousarray(means))  # [M]
+    changed = hands.rearrange(table, np.ascontiguousarray(sources[order]), np.ascontiguousarray(fresh[order]))
     return changed, order
 
 
-def _offsets(parents: F32, generator: np.random.Generator) -> F32:
+def _offsets(parents: F32, rows: NDArray[np.int64], seed: int, step: int) -> F32:
     """R(q) e with e ~ N(0, diag(s^2)): all first children, then all second ones [2K, 3]."""
     with np.errstate(over="ignore"):
         sigma = np.exp(parents[:, LOG_SCALES])  # [K, 3] raw: the 3D filter has no part in this
-    draws = generator.standard_normal((CHILDREN, len(parents), 3), dtype=np.float32) * sigma  # [2, K, 3]
+    keys = [keys_of(seed, step, FIRST_CHILD + child) for child in range(CHILDREN)]
+    draws = np.stack([normals(key, rows).astype(np.float32) for key in keys]) * sigma  # [2, K, 3]
     turned = np.einsum("kij,ckj->cki", rotation_matrices(parents[:, ROTATIONS]), draws)  # [2, K, 3]
     return turned.reshape(-1, 3).astype(np.float32)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from splatmeter.backend import Backend
 from splatmeter.errors import InputError
 from splatmeter.gaussians.harmonics import dc_from_rgb
 from splatmeter.ops import (
@@ -15,7 +16,6 @@ from splatmeter.ops import (
     MEANS,
     OPACITY_LOGITS,
     ROTATIONS,
-    Backend,
     Table,
     empty_table,
 )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter import __version__
+from splatmeter.backend import Model as Training
 from splatmeter.errors import InputError, MissingFile
 from splatmeter.gaussians import gaussians
 from splatmeter.gaussians.atomic import replacing
@@ -37,8 +38,6 @@ TEXT_BLOCK = 2**22
 
 Numbers = NDArray[np.floating]
 Block = Callable[[Table, list[int]], F32]
-Current = Callable[[slice], Table]
-"""Rows of a table in training brought up to date, as a copy: only a block of it is ever made."""
 
 _GEOMETRY = {
     "x": 0, "y": 1, "z": 2, "scale_0": 3, "scale_1": 4, "scale_2": 5,
@@ -88,41 +87,35 @@ def rest_columns(sh_degree: int) -> list[int]:
 # ---- writing ----------------------------------------------------------------------------------------------
 def write_model(
     path: Path,
-    table: Table,
+    source: Table | Training,
     sh_degree: int,
     comments: Sequence[str] = (),
     settings: RasterSettings | None = None,
-    *,
-    current: Current | None = None,
 ) -> None:
-    """The trainer's own file: raw values and, last, filter_3D. A table in training needs `current`."""
-    _write(path, table, sh_degree, ["filter_3d column", *_kernel(settings), *comments], _raw_block, current)
+    """The trainer's own file: raw values and, last, filter_3D."""
+    _write(path, source, sh_degree, ["filter_3d column", *_kernel(settings), *comments], _raw_block)
 
 
 def write_fused(
     path: Path,
-    table: Table,
+    source: Table | Training,
     sh_degree: int,
     comments: Sequence[str] = (),
     settings: RasterSettings | None = None,
-    *,
-    current: Current | None = None,
 ) -> None:
     """The file for viewers: the 3D filter is already in scales and opacities."""
-    _write(path, table, sh_degree, ["filter_3d fused", *_kernel(settings), *comments], _fused_block, current)
+    _write(path, source, sh_degree, ["filter_3d fused", *_kernel(settings), *comments], _fused_block)
 
 
 def write_plain(
     path: Path,
-    table: Table,
+    source: Table | Training,
     sh_degree: int,
     comments: Sequence[str] = (),
     settings: RasterSettings | None = None,
-    *,
-    current: Current | None = None,
 ) -> None:
     """Raw values without any 3D filter: what a plain 3DGS trainer would have written."""
-    _write(path, table, sh_degree, ["filter_3d none", *_kernel(settings), *comments], _plain_block, current)
+    _write(path, source, sh_degree, ["filter_3d none", *_kernel(settings), *comments], _plain_block)
 
 
 def _kernel(settings: RasterSettings | None) -> list[str]:
@@ -132,22 +125,18 @@ def _kernel(settings: RasterSettings | None) -> list[str]:
 
 
 def _write(
-    path: Path,
-    table: Table,
-    sh_degree: int,
-    comments: Sequence[str],
-    block: Block,
-    current: Current | None,
+    path: Path, source: Table | Training, sh_degree: int, comments: Sequence[str], block: Block
 ) -> None:
     names = property_names(sh_degree, with_filter=block is _raw_block)
     lines = ["ply", "format binary_little_endian 1.0"]
     lines += ["comment " + " ".join(text.split()) for text in (f"splatmeter {__version__}", *comments)]
-    lines += [f"element vertex {table.count}", *(f"property float {name}" for name in names), "end_header"]
+    lines += [f"element vertex {source.count}", *(f"property float {name}" for name in names), "end_header"]
     rest = rest_columns(sh_degree)
     with replacing(Path(path)) as stream:
         stream.write(("\n".join(lines) + "\n").encode("utf-8"))
-        for start in range(0, table.count, ROWS):
-            rows = _rows(table, start) if current is None else current(slice(start, start + ROWS))
+        for start in range(0, source.count, ROWS):
+            whole = isinstance(source, Table)
+            rows = _rows(source, start) if whole else source.download(slice(start, start + ROWS))
             stream.write(block(rows, rest).data)
 
 

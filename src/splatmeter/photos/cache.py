@@ -9,8 +9,11 @@ size. Only photos of another divisor give way: training goes from coarse to fine
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +23,35 @@ from splatmeter.photos.photo import Photo, read
 Pixels = NDArray[np.uint8]
 
 
+@dataclass(frozen=True, slots=True)
+class _Delivered:
+    photo: Any
+    nbytes: int
+
+
 class PhotoCache:
     """Thread-safe. The arrays it hands out are shared: read them, do not write to them.
 
     Evaluation should have its own cache with budget 0, so that test photos take no room from training ones.
     """
 
-    def __init__(self, budget_bytes: int, threads: int = 1, ahead: int = 0) -> None:
-        """`ahead`: how many requests may wait, at least; by default one more than there are threads."""
+    def __init__(
+        self,
+        budget_bytes: int,
+        threads: int = 1,
+        ahead: int = 0,
+        deliver: Callable[[Pixels], Any] = lambda pixels: pixels,
+    ) -> None:
+        """`ahead`: how many requests may wait, at least; by default one more than there are threads.
+
+        `deliver` takes decoded pixels to where they are used, in the thread that decoded them; what it gives
+        is what `load` gives.
+        """
         self._budget = budget_bytes
-        self._kept: dict[Photo, Pixels] = {}
+        self._deliver = deliver
+        self._kept: dict[Photo, _Delivered] = {}
         self._kept_bytes = 0
-        self._coming: dict[Photo, Future[Pixels]] = {}  # in order of request
+        self._coming: dict[Photo, Future[_Delivered]] = {}  # in order of request
         self._most_coming = max(threads + 1, ahead, 2)
         self._waited = 0.0
         self._lock = threading.Lock()
@@ -42,20 +62,21 @@ class PhotoCache:
     def kept_bytes(self) -> int:
         return self._kept_bytes
 
-    def load(self, photo: Photo) -> Pixels:
-        """The pixels [3, H, W]; also where the failure of an earlier prefetch comes to light."""
+    def load(self, photo: Photo) -> Any:
+        """The pixels u8 [3, H, W], or what `deliver` made of them; also where the failure of an earlier
+        prefetch comes to light."""
         with self._lock:
             kept = self._kept.get(photo)
             if kept is not None:
-                return kept
+                return kept.photo
             coming = self._coming.pop(photo, None)
         began = perf_counter()
         try:
             # A request that no thread has begun yet is taken back: decoding here is sooner than queueing.
-            pixels = read(photo) if coming is None or coming.cancel() else coming.result()
+            delivered = self._fetch(photo) if coming is None or coming.cancel() else coming.result()
         finally:
             self._waited += perf_counter() - began
-        return self._keep(photo, pixels)
+        return self._keep(photo, delivered)
 
     def waited(self) -> float:
         """Seconds that loading took since this was last asked: 0 as long as photos are there in time."""
@@ -69,7 +90,7 @@ class PhotoCache:
                 return
             while len(self._coming) >= self._most_coming:  # forgotten requests must not pile up
                 self._coming.pop(next(iter(self._coming))).cancel()
-            self._coming[photo] = self._pool.submit(read, photo)
+            self._coming[photo] = self._pool.submit(self._fetch, photo)
 
     def close(self) -> None:
         """Frees everything and ends the threads; loading afterwards decodes each time."""
@@ -87,12 +108,16 @@ class PhotoCache:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _keep(self, photo: Photo, pixels: Pixels) -> Pixels:
+    def _fetch(self, photo: Photo) -> _Delivered:
+        pixels = read(photo)
+        return _Delivered(self._deliver(pixels), pixels.nbytes)
+
+    def _keep(self, photo: Photo, delivered: _Delivered) -> Any:
         with self._lock:
-            if photo not in self._kept and self._makes_room(photo, pixels.nbytes):
-                self._kept[photo] = pixels
-                self._kept_bytes += pixels.nbytes
-            return self._kept.get(photo, pixels)
+            if photo not in self._kept and self._makes_room(photo, delivered.nbytes):
+                self._kept[photo] = delivered
+                self._kept_bytes += delivered.nbytes
+            return self._kept.get(photo, delivered).photo
 
     def _makes_room(self, photo: Photo, nbytes: int) -> bool:
         """Photos of another divisor go as soon as room is short; the caller holds the lock."""

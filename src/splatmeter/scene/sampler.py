@@ -13,6 +13,8 @@ WIDE_SHARE = 0.3
 """How often `sample_more_highres` replaces the drawn view by a wide one."""
 WIDE_PIXELS = 800
 """From this width on a camera counts as wide."""
+REMEMBERED = 128
+"""Draws that can be taken back."""
 
 
 class ViewSampler:
@@ -32,10 +34,19 @@ class ViewSampler:
         self._wide = [index for index in self._order if index in chosen]
         self._left: list[int] = []
         self._peeked: deque[int] = deque()
+        self._drawn: deque[int] = deque(maxlen=REMEMBERED)
 
     def next(self) -> int:
         self.peek()
-        return self._peeked.popleft()
+        self._drawn.append(self._peeked.popleft())
+        return self._drawn[-1]
+
+    def back(self, count: int) -> None:
+        """As if the last `count` draws had not been made; they come again."""
+        if count > len(self._drawn):
+            raise ValueError(f"{count} draws cannot be taken back: only {len(self._drawn)} are remembered")
+        for _ in range(count):
+            self._peeked.appendleft(self._drawn.pop())
 
     def peek(self, ahead: int = 0) -> int:
         """What `next` will return after so many others; asking changes nothing."""
@@ -74,6 +85,7 @@ class ViewSampler:
                 f"from {count} with seed {self._seed}. Resume with the scene, split and seed it began with."
             )
         self._random, self._left, self._peeked = fresh, left, peeked
+        self._drawn.clear()
 
     def _draw(self) -> int:
         if not self._left:

@@ -8,25 +8,23 @@ from pathlib import Path
 import numpy as np
 
 from splatmeter import memory
+from splatmeter.backend import Backend
 from splatmeter.densify.densifier import Densifier
 from splatmeter.errors import UsageError
 from splatmeter.gaussians import initialize
-from splatmeter.loss.loss import ImageLoss
-from splatmeter.ops import Backend
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.scene.scene import PointCloud, Scene, load_scene
 from splatmeter.train import checkpoint, import_pth, progressive
 from splatmeter.train.checkpoint import Resumed
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.growth import Growth
+from splatmeter.train.losses import Losses
 from splatmeter.train.prediction import Prediction, predict
 from splatmeter.train.progressive import Stages
 from splatmeter.train.session import starting_checkpoint
 from splatmeter.train.state import TrainingState, view_sampler
 from splatmeter.train.step import LOOK_AHEAD, Step
 from splatmeter.train.stopwatch import Stopwatch
-from splatmeter.update.exploration import Explorer
-from splatmeter.update.optimizer import Optimizer
 
 DECODING_THREADS = 2
 """Decoding may take longer than a step: two at once still keep up with steps half as long."""
@@ -50,7 +48,7 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
     """Reads everything and writes nothing: whatever is wrong shows before an output folder is touched."""
     scene = load_scene(config.scene_options())
     start = starting_checkpoint(config)
-    expected = predicted(config, scene)
+    expected = predicted(config, scene, backend)
     expected.require()
     resumed = _begin(config, scene, backend) if start is None else _resume(start, config, scene, backend)
     state = resumed.state
@@ -59,23 +57,20 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
             f"{start} has {state.step} steps already; --iterations is the absolute end, {config.iterations}. "
             "Raise --iterations to go on."
         )
-    densifier = Densifier(config.densify_settings(scene.extent), backend)
-    growth = Growth(config, backend, densifier, tuple(view.camera for view in scene.train))
+    densifier = Densifier(config.densify_settings(scene.extent))
+    growth = Growth(config, densifier, tuple(view.camera for view in scene.train))
     if start is None or start.suffix == ".pth":
-        growth.refresh_filter(state)
+        growth.refresh_filter(state.model)
     views = Stages(scene.train, progressive.parse(config.progressive))
-    photos = PhotoCache(expected.photo_cache_bytes, DECODING_THREADS, LOOK_AHEAD)
+    photos = PhotoCache(expected.photo_cache_bytes, DECODING_THREADS, LOOK_AHEAD, backend.photo)
     schedule = config.schedule(scene.extent)
-    exploration = config.exploration_settings()
-    explorer = None if exploration is None else Explorer(exploration, backend)
-    loss = ImageLoss(backend, config.lambda_dssim)
     return Parts(
         config=config,
         backend=backend,
         scene=scene,
         state=state,
         photos=photos,
-        step=Step(config, backend, views, photos, loss, schedule, densifier, explorer),
+        step=Step(config, views, photos, schedule, densifier, config.explore()),
         growth=growth,
         clock=Stopwatch(resumed.clock_seconds),
         started_from=start,
@@ -83,9 +78,10 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
     )
 
 
-def predicted(config: TrainConfig, scene: Scene) -> Prediction:
+def predicted(config: TrainConfig, scene: Scene, backend: Backend) -> Prediction:
     """Of the run as it would start: from points, or from a checkpoint."""
-    return predict(config, scene, _expected_gaussians(scene, config, starting_checkpoint(config)))
+    gaussians = _expected_gaussians(scene, config, starting_checkpoint(config))
+    return predict(config, scene, backend.memory, gaussians)
 
 
 def _expected_gaussians(scene: Scene, config: TrainConfig, start: Path | None) -> int:
@@ -109,10 +105,9 @@ def _begin(config: TrainConfig, scene: Scene, backend: Backend) -> Resumed:
     left_out = scene.points.count - points.count
     said = f"{left_out} of {scene.points.count} points are left out: --max-gaussians is {points.count}."
     state = TrainingState(
-        table=initialize.from_points(points, backend),
-        optimizer=Optimizer(backend),
+        model=backend.upload(initialize.from_points(points, backend)),
+        losses=Losses(config.lambda_dssim),
         sampler=view_sampler(scene, config),
-        generator=np.random.default_rng(config.seed),
     )
     return Resumed(state, 0.0, {}, (said,) if left_out else ())
 

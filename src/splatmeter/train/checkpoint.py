@@ -6,39 +6,25 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from splatmeter.backend import Backend, Facts, OptimizerState
 from splatmeter.errors import CheckpointError
-from splatmeter.ops import (
-    GEOMETRY_MOMENTS_WIDTH,
-    GEOMETRY_WIDTH,
-    HARMONICS_WIDTH,
-    PENDING_AGES,
-    Backend,
-    Rates,
-    Table,
-    normalize_moments,
-)
+from splatmeter.ops import WIDTHS, Rates, Table, normalize_moments
 from splatmeter.scene.sampler import ViewSampler
 from splatmeter.scene.scene import Scene
 from splatmeter.train import container
 from splatmeter.train.config import TrainConfig, to_json
+from splatmeter.train.losses import Losses
 from splatmeter.train.state import Ancestry, TrainingState, poses_fingerprint, view_sampler
-from splatmeter.update.optimizer import Drift, Optimizer
 
 SUFFIX = ".safetensors"
 _NAME = re.compile(r"chkpnt(\d+)\.safetensors")
-_WIDTHS = {
-    "geometry": GEOMETRY_WIDTH,
-    "harmonics": HARMONICS_WIDTH,
-    "geometry_moments": GEOMETRY_MOMENTS_WIDTH,
-    "harmonics_first": HARMONICS_WIDTH,
-    "harmonics_second": HARMONICS_WIDTH,
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,17 +49,26 @@ def newest(folder: Path) -> Path | None:
 
 
 # ---- writing ----------------------------------------------------------------------------------------------
-def save(path: Path, state: TrainingState, scene: Scene, config: TrainConfig, clock_seconds: float) -> str:
+def save(
+    path: Path, state: TrainingState, scene: Scene, config: TrainConfig, engine: Facts, clock_seconds: float
+) -> str:
     """Rows are stored as they are, with what they are owed beside them: saving changes no later bit."""
-    arrays: dict[str, NDArray[Any]] = {name: getattr(state.table, name) for name in _WIDTHS}
-    arrays |= {"drift": state.optimizer.drift.unit, "mean_drift": state.optimizer.drift.mean}
-    return container.write(path, arrays, _record(state, scene, config, clock_seconds))
+    model, optimizer = state.model, state.model.optimizer()
+    arrays: dict[str, Any] = {
+        name: container.Rows(model.count, width, partial(model.stored, name))
+        for name, width in WIDTHS.items()
+    }
+    record = _record(state, scene, config, clock_seconds) | {
+        "engine": {"name": engine.name, "arithmetic": engine.arithmetic},
+        "optimizer_steps": optimizer.steps,
+        "rates": None if optimizer.rates is None else dataclasses.asdict(optimizer.rates),
+    }
+    return container.write(path, arrays | dict(optimizer.owed), record)
 
 
 def _record(state: TrainingState, scene: Scene, config: TrainConfig, clock_seconds: float) -> dict[str, Any]:
     names = tuple(view.name for view in scene.train)
     lineage = state.ancestry.joined(names)
-    rates = state.optimizer.rates
     return {
         "config": to_json(config),
         "scene": poses_fingerprint(scene),
@@ -81,14 +76,12 @@ def _record(state: TrainingState, scene: Scene, config: TrainConfig, clock_secon
         "grown": state.grown,
         "sh_degree": state.sh_degree,
         "clock_seconds": clock_seconds,
-        "loss_average": state.loss_average,
-        "recent_losses": list(state.recent_losses),
-        "optimizer_steps": state.optimizer.steps,
+        "loss_average": state.losses.average,
+        "recent_losses": list(state.losses.recent),
         "moments": "normalized",
-        "rates": None if rates is None else dataclasses.asdict(rates),
         "train_views": list(names),
         "sampler": state.sampler.state(),
-        "generator": state.generator.bit_generator.state,
+        "draws": "by name",
         "trained_on": list(lineage.images),
         "ancestry": "known" if lineage.known else "unknown",
     }
@@ -105,76 +98,76 @@ def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Res
                 f"({record['config'].get('source_path', '?')}), not to {scene.source}. "
                 "Pass the scene it was trained on."
             )
-        table = _table(path, arrays)
-        if record.get("moments") != "normalized":  # of the first days
-            normalize_moments(table)
-        optimizer = _optimizer(table, arrays, record, backend)
-        sampler, generator, warnings = _chances(record, scene, config)
+        model = backend.upload(*content(path, arrays, record))
+        sampler, warnings = _order_of_views(record, scene, config)
         state = TrainingState(
-            table=table,
-            optimizer=optimizer,
+            model=model,
+            losses=Losses(config.lambda_dssim, float(record["loss_average"]), record["recent_losses"]),
             sampler=sampler,
-            generator=generator,
             step=int(record["step"]),
             grown=int(record["grown"]),
             sh_degree=int(record["sh_degree"]),
-            loss_average=float(record["loss_average"]),
             ancestry=Ancestry(tuple(record["trained_on"]), record["ancestry"] == "known"),
         )
-        state.recent_losses.extend(record["recent_losses"])
-        return Resumed(state, float(record["clock_seconds"]), record["config"], warnings)
+        said = (*warnings, *_other_arithmetic(record, backend.facts), *_other_draws(record, config))
+        return Resumed(state, float(record["clock_seconds"]), record["config"], said)
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise CheckpointError(
             f"The checkpoint {path} lacks or garbles {problem}; it cannot be resumed."
         ) from problem
 
 
-def _table(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Table:
+def content(
+    path: Path, arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]
+) -> tuple[Table, OptimizerState]:
+    """The table and the optimizer's state, of every version of the file; KeyError, TypeError or ValueError
+    where something is missing or garbled."""
     count = len(arrays["geometry"])
-    for name, width in _WIDTHS.items():
+    for name, width in WIDTHS.items():
         if arrays[name].shape != (count, width) or arrays[name].dtype != np.float32:
             raise CheckpointError(f"The checkpoint {path} is damaged: {name} has shape {arrays[name].shape}.")
-    return Table(
-        geometry=arrays["geometry"],
-        harmonics=arrays["harmonics"],
-        geometry_moments=arrays["geometry_moments"],
-        harmonics_first=arrays["harmonics_first"],
-        harmonics_second=arrays["harmonics_second"],
-    )
-
-
-def _optimizer(
-    table: Table, arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any], backend: Backend
-) -> Optimizer:
-    drift = Drift()
-    for target, name in ((drift.unit, "drift"), (drift.mean, "mean_drift")):
-        if arrays[name].shape != (PENDING_AGES,):
-            raise ValueError(name)
-        target[:] = arrays[name]
+    table = Table(**{name: arrays[name] for name in WIDTHS})
+    if record.get("moments") != "normalized":  # of the first days
+        normalize_moments(table)
     rates = record["rates"]
-    optimizer = Optimizer(backend)
-    optimizer.restore(table, int(record["optimizer_steps"]), drift, None if rates is None else Rates(**rates))
-    return optimizer
+    owed = {name: array for name, array in arrays.items() if name not in WIDTHS}
+    steps = int(record["optimizer_steps"])
+    return table, OptimizerState(steps, None if rates is None else Rates(**rates), owed)
 
 
-def _chances(
+def _other_arithmetic(record: Mapping[str, Any], engine: Facts) -> list[str]:
+    """Checkpoints of before engines were named tell nothing."""
+    before = record.get("engine", {}).get("arithmetic", engine.arithmetic)
+    if before == engine.arithmetic:
+        return []
+    return [
+        f"The checkpoint was written by another engine ({before}), this run goes on with "
+        f"{engine.arithmetic}: equal within rounding, not to the last bit."
+    ]
+
+
+def _other_draws(record: Mapping[str, Any], config: TrainConfig) -> list[str]:
+    """Checkpoints of before random numbers had names carry a generator instead."""
+    over = config.densification == "none" or int(record["step"]) >= config.densify_until_iter
+    if "generator" not in record or over:
+        return []
+    return [
+        "The checkpoint is of an older splatmeter, whose random numbers came in another way: from here on "
+        "split and relocated Gaussians are placed as well, but not in the same places."
+    ]
+
+
+def _order_of_views(
     record: Mapping[str, Any], scene: Scene, config: TrainConfig
-) -> tuple[ViewSampler, np.random.Generator, tuple[str, ...]]:
-    """The order of views and the random numbers: continued for the same split and seed, else begun anew."""
+) -> tuple[ViewSampler, tuple[str, ...]]:
+    """Continued for the same split and seed, else begun anew."""
     sampler = view_sampler(scene, config)
     same_views = record["train_views"] == [view.name for view in scene.train]
     if same_views and record["config"].get("seed") == config.seed:
         sampler.restore(record["sampler"])
-        return sampler, _generator(record["generator"]), ()
+        return sampler, ()
     what = "seed is" if same_views else "training views are"
-    said = f"The {what} not the checkpoint's: order of views and random numbers start anew."
-    return sampler, np.random.default_rng(config.seed), (said,)
-
-
-def _generator(state: Mapping[str, Any]) -> np.random.Generator:
-    generator = np.random.default_rng()
-    generator.bit_generator.state = dict(state)
-    return generator
+    return sampler, (f"The {what} not the checkpoint's: order of views and random numbers start anew.",)
 
 
 _HARMLESS = {

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from splatmeter.densify.densifier import MCMC, DensifySettings
+from splatmeter.backend import Explore
+from splatmeter.densify.densifier import DensifySettings
+from splatmeter.densify.strategies import STRATEGIES, StrategyName
 from splatmeter.errors import UsageError
 from splatmeter.ops import RasterSettings
 from splatmeter.scene.scene import SceneOptions
 from splatmeter.train import progressive
-from splatmeter.update.exploration import ExplorationSettings
-from splatmeter.update.schedule import HARMONICS_INTERVAL, Schedule
+from splatmeter.train.schedule import HARMONICS_INTERVAL, Schedule
 
 PLAIN_KERNEL_SIZE = 0.3
 """The dilation of plain 3DGS, pixels squared."""
@@ -97,7 +98,7 @@ class TrainConfig:
     """Weight of 1 - SSIM in the loss; L1 has the rest."""
 
     # ---- densification ------------------------------------------------------------------------------------
-    densification: Literal["gof", "3dgs", "mcmc", "none"] = "gof"
+    densification: StrategyName = "gof"
     """Adding Gaussians: the original's present criterion, the paper's, relocation (3DGS-MCMC) or none."""
     percent_dense: float = 0.01
     """Share of the extent above which a Gaussian is split rather than cloned."""
@@ -167,7 +168,7 @@ class TrainConfig:
             masks=self.masks,
         )
 
-    def raster_settings(self, sh_degree: int, *, absolute_gradients: bool = False) -> RasterSettings:
+    def raster_settings(self, sh_degree: int, absolute_gradients: bool = False) -> RasterSettings:
         level = 1.0 if self.white_background else 0.0
         return RasterSettings(
             sh_degree=sh_degree,
@@ -193,7 +194,8 @@ class TrainConfig:
     def densify_settings(self, extent: float) -> DensifySettings:
         return DensifySettings(
             extent=extent,
-            criterion=self.densification,
+            seed=self.seed,
+            strategy=self.densification,
             first=self.densify_from_iter,
             until=self.densify_until_iter,
             interval=self.densification_interval,
@@ -207,10 +209,12 @@ class TrainConfig:
             aggressive_interval=self.aggressive_prune_interval,
         )
 
-    def exploration_settings(self) -> ExplorationSettings | None:
-        if self.densification != MCMC:
+    def explore(self) -> Explore | None:
+        """For each so many steps, where the strategy explores."""
+        interval = STRATEGIES[self.densification].exploring_interval
+        if not interval:
             return None
-        return ExplorationSettings(self.seed, self.noise_lr, self.opacity_reg, self.scale_reg)
+        return Explore(self.seed, interval, self.noise_lr, self.opacity_reg, self.scale_reg)
 
     @property
     def uses_filter_3d(self) -> bool:
@@ -283,8 +287,11 @@ def _check(config: TrainConfig) -> None:
         "aggressive_prune_opacity", config, lambda value: value is None or 0 < value < 1, "between 0 and 1"
     )
     progressive.parse(config.progressive)
-    if config.densification == MCMC and config.max_gaussians is None:
-        raise UsageError("--densification mcmc works within a budget: pass --max-gaussians, such as 500000.")
+    if STRATEGIES[config.densification].needs_budget and config.max_gaussians is None:
+        raise UsageError(
+            f"--densification {config.densification} works within a budget: "
+            "pass --max-gaussians, such as 500000."
+        )
     for name in ("ray_jitter", "resample_gt_image"):
         if getattr(config, name):
             raise UsageError(

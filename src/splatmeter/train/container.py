@@ -6,9 +6,11 @@ The library's own writer needs a second copy of all arrays in memory; the format
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,7 +26,31 @@ _DTYPES = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8")}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _LARGEST_HEADER = 100_000_000  # the format's own limit
 
-Arrays = Mapping[str, NDArray[Any]]
+BLOCK_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """A float32 array [count, width] that is read a block of rows at a time: it may lie on a device."""
+
+    count: int
+    width: int
+    read: Callable[[slice], NDArray[np.float32]]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.count, self.width
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return _DTYPES["F32"]
+
+    @property
+    def nbytes(self) -> int:
+        return self.count * self.width * self.dtype.itemsize
+
+
+Arrays = Mapping[str, NDArray[Any] | Rows]
 
 
 def write(path: Path, arrays: Arrays, state: Mapping[str, Any]) -> str:
@@ -32,7 +58,7 @@ def write(path: Path, arrays: Arrays, state: Mapping[str, Any]) -> str:
     header = _header(arrays, json.dumps(state, sort_keys=True))
     digest = hashlib.sha256()
     with replacing(path) as file:
-        for part in (header, *map(_bytes, arrays.values())):
+        for part in itertools.chain([header], *map(_blocks, arrays.values())):
             file.write(part)
             digest.update(part)
     return digest.hexdigest()
@@ -90,8 +116,17 @@ def _digest(arrays: Arrays, state: str) -> str:
     digest = hashlib.sha256(state.encode())
     for name in sorted(arrays):
         digest.update(f"{name}{arrays[name].dtype}{arrays[name].shape}".encode())
-        digest.update(_bytes(arrays[name]))
+        for block in _blocks(arrays[name]):
+            digest.update(block)
     return digest.hexdigest()
+
+
+def _blocks(array: NDArray[Any] | Rows) -> Iterator[memoryview]:
+    if not isinstance(array, Rows):
+        yield _bytes(array)
+        return
+    for start in range(0, array.count, BLOCK_ROWS):
+        yield _bytes(array.read(slice(start, start + BLOCK_ROWS)))
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from splatmeter.densify import prune
-from splatmeter.densify.densifier import Change, Densifier
+from splatmeter.backend import Change, Model
+from splatmeter.densify.densifier import Densifier
 from splatmeter.events import Densified
-from splatmeter.gaussians import filter3d, gaussians
-from splatmeter.ops import Backend, Pinhole
+from splatmeter.ops import Pinhole
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.state import TrainingState
 
@@ -19,7 +18,6 @@ FILTER_INTERVAL = 100
 @dataclass(frozen=True, slots=True)
 class Growth:
     config: TrainConfig
-    backend: Backend
     densifier: Densifier
     cameras: tuple[Pinhole, ...]
     """Of the training views: they define the 3D filter."""
@@ -38,28 +36,25 @@ class Growth:
         refreshes = self._refreshes_at(step) and not grows
         if not (grows or resets or prunes or refreshes):
             return None
-        self.backend.settle(state.table)
+        state.catch_up()
+        state.model.settle()
         change = self._change(state, grows, prunes)
         if grows or refreshes:
-            self.refresh_filter(state)
+            self.refresh_filter(state.model)
         event = None if change is None else _densified(state, change)
         if resets:
-            prune.reset_opacities(state.table)
+            state.model.reset_opacities()
         return event
 
-    def refresh_filter(self, state: TrainingState) -> None:
+    def refresh_filter(self, model: Model) -> None:
         """Over the train cameras; without the 3D filter the column stays zero."""
         if self.config.uses_filter_3d:
-            filter3d.refresh(state.table, self.cameras, self.backend)
+            model.refresh_filter(self.cameras)
 
     def _change(self, state: TrainingState, grows: bool, prunes: bool) -> Change | None:
         if grows:
-            state.table, change = self.densifier.grow(state.step, state.table, state.generator)
-        elif prunes:
-            state.table, change = self.densifier.prune(state.table, state.generator)
-        else:
-            return None
-        return change
+            return state.model.grow(self.densifier.rule(state.step))
+        return state.model.prune(self.densifier.lowest_opacity(aggressive=True)) if prunes else None
 
     def _refreshes_at(self, step: int) -> bool:
         """Strictly inside, as in the original: 15100 to 29800 by default."""
@@ -73,6 +68,6 @@ def _densified(state: TrainingState, change: Change) -> Densified:
         cloned=change.cloned,
         split=change.split,
         pruned=change.pruned,
-        gaussians=state.table.count,
-        mean_opacity=gaussians.mean_opacity(state.table),
+        gaussians=state.model.count,
+        mean_opacity=state.model.mean_opacity(),
     )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from splatmeter.backend import Backend, OptimizerState
 from splatmeter.errors import CheckpointError, MissingExtra, MissingFile
 from splatmeter.ops import (
     GRADIENT_SUM,
@@ -25,7 +26,6 @@ from splatmeter.ops import (
     ROTATIONS,
     SECOND_GEOMETRY,
     VISITS,
-    Backend,
     Table,
     empty_table,
     normalize_moments,
@@ -33,8 +33,8 @@ from splatmeter.ops import (
 from splatmeter.scene.scene import Scene
 from splatmeter.train.checkpoint import Resumed
 from splatmeter.train.config import TrainConfig
+from splatmeter.train.losses import Losses
 from splatmeter.train.state import Ancestry, TrainingState, view_sampler
-from splatmeter.update.optimizer import Drift, Optimizer
 
 _GROUPS = {"xyz": 0, "f_dc": 1, "f_rest": 2, "opacity": 3, "scaling": 4, "rotation": 5}
 _COLUMNS: dict[str, int | slice] = {
@@ -56,13 +56,11 @@ def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Res
         raise CheckpointError(
             f"{path} is not laid out as a Mip-Splatting checkpoint ({problem})."
         ) from problem
-    optimizer = Optimizer(backend)
-    optimizer.restore(table, updates, Drift(), config.schedule(scene.extent).rates(max(step, 1)))
+    optimizer = OptimizerState(updates, config.schedule(scene.extent).rates(max(step, 1)))
     state = TrainingState(
-        table=table,
-        optimizer=optimizer,
+        model=backend.upload(table, optimizer),
+        losses=Losses(config.lambda_dssim),
         sampler=view_sampler(scene, config),
-        generator=np.random.default_rng(config.seed),
         step=step,
         grown=step,  # the original writes checkpoints after densification
         sh_degree=degree,

@@ -21,14 +21,13 @@ from splatmeter.scene.scene import View
 from splatmeter.train.assemble import Parts
 from splatmeter.train.session import output_folder
 from splatmeter.train.state import TrainingState
-from splatmeter.update.settled import settled_rows
 
 HISTOGRAM_SAMPLES = 10_000
 
 
 @dataclass(slots=True, eq=False)
 class Judge:
-    """Renders the table as it is: the backend brings rows up to date on the fly, so no bit changes."""
+    """Renders the model as it is: the backend brings rows up to date on the fly, so no bit changes."""
 
     parts: Parts
 
@@ -52,7 +51,7 @@ class Judge:
         settings = self.parts.config.raster_settings(state.sh_degree)
 
         def render(view: View) -> F32:
-            return self.parts.backend.forward(state.table, view.camera, settings)[0].color
+            return state.model.render(view.camera, settings).color
 
         def keep(number: int, view: View, picture: np.ndarray, photo: np.ndarray) -> None:
             if number < self.parts.config.evaluation_images:
@@ -82,9 +81,9 @@ class Judge:
     def _sample_opacities(self, state: TrainingState) -> str:
         """Evenly spaced rows: enough for a histogram, whatever the number of Gaussians."""
         path = self._folder(state) / "opacities.npy"
-        sampled = slice(None, None, max(1, state.table.count // HISTOGRAM_SAMPLES))
+        sampled = slice(None, None, max(1, state.model.count // HISTOGRAM_SAMPLES))
         with replacing(path) as stream:
-            np.save(stream, gaussians.opacities(settled_rows(state.table, sampled, self.parts.backend)))
+            np.save(stream, gaussians.opacities(state.model.download(sampled)))
         return str(path)
 
     def _lpips(self) -> AbstractContextManager[Perceptual | None]:

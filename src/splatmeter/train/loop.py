@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 from collections.abc import Callable, Generator, Iterator
@@ -11,21 +10,18 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 from splatmeter import __version__, memory
+from splatmeter.backend import Backend
 from splatmeter.errors import Diverged, NotEnoughMemory, OutputError, SplatmeterError
 from splatmeter.events import Event, Failed, Finished, Progress, Saved, Started, Warned
-from splatmeter.gaussians import gaussians
-from splatmeter.loss.loss import LossValue
 from splatmeter.memory import StagePeaks
-from splatmeter.ops import Backend
 from splatmeter.scene.scene import fingerprint
 from splatmeter.train.assemble import Parts, assemble
 from splatmeter.train.config import TrainConfig, to_json
 from splatmeter.train.judge import Judge
+from splatmeter.train.losses import NonFiniteLossError
 from splatmeter.train.session import Session, refuse_used_folder, sha256_of, with_output_folder
 from splatmeter.train.state import poses_fingerprint
-from splatmeter.train.step import NonFiniteLossError
 from splatmeter.units import bytes_text
-from splatmeter.update.settled import settled_parts
 
 WAITING = "wait for photo"
 """Beside the passes of the engine: seconds that steps stood still because a photo was not decoded yet."""
@@ -102,13 +98,15 @@ class _Run:
                 yield change
                 if not change.gaussians:
                     yield Warned("No Gaussians are left.", "Lower the pruning thresholds.")
-            loss = self.parts.step(state)
+            self.parts.step(state)
             if state.step % config.progress_interval == 0 or state.step == config.iterations:
-                yield self._progress(loss)
+                yield self._progress()
             if self._between_steps(state.step):
+                state.catch_up()
                 with self._off_the_clock():
                     yield from self._due(state.step)
             if interrupted() and state.step < config.iterations:
+                state.catch_up()
                 yield self._save_checkpoint()
                 return "interrupted"
         return "completed"
@@ -131,7 +129,7 @@ class _Run:
             yield from self.judge(self.parts.state, self.peaks)
         if self._saves_at(step):
             with self.peaks.during("saving"):
-                saved = list(self.session.save_model(self.parts.state, self.parts.backend))
+                saved = list(self.session.save_model(self.parts.state))
             yield from saved
         if self._checkpoints_at(step):
             yield self._save_checkpoint()
@@ -139,7 +137,9 @@ class _Run:
 
     def _save_checkpoint(self) -> Saved:
         with self._off_the_clock(), self.peaks.during("saving"):
-            saved = self.session.save_checkpoint(self.parts.state, self.parts.scene, self.parts.clock.seconds)
+            saved = self.session.save_checkpoint(
+                self.parts.state, self.parts.scene, self.parts.backend.facts, self.parts.clock.seconds
+            )
         self.last_checkpoint = saved.path
         return saved
 
@@ -155,7 +155,7 @@ class _Run:
         return Started(
             config=to_json(self.parts.config),
             step=state.step,
-            gaussians=state.table.count,
+            gaussians=state.model.count,
             train_images=[view.name for view in scene.train],
             test_images=[view.name for view in scene.test],
             ancestor_images=state.ancestry.listed(),
@@ -169,16 +169,18 @@ class _Run:
         scene = self.parts.scene
         return {"scene": fingerprint(scene), "poses": poses_fingerprint(scene), **origin}
 
-    def _progress(self, loss: LossValue) -> Progress:
-        self.parts.backend.synchronize()
+    def _progress(self) -> Progress:
         state = self.parts.state
+        state.catch_up()
+        self.parts.backend.synchronize()
         return Progress(
             step=state.step,
             clock_seconds=self.parts.clock.seconds,
-            loss=state.loss_average,
-            gaussians=state.table.count,
-            loss_last=loss.total,
-            l1_last=loss.similarity.l1,
+            loss=state.losses.average,
+            gaussians=state.model.count,
+            loss_last=state.losses.last,
+            l1_last=state.losses.last_l1,
+            sh_degree=state.sh_degree,
             passes=dict(self.parts.backend.timings()) | {WAITING: self.parts.photos.waited()},
             memory_bytes=memory.resident_bytes(),
         )
@@ -188,19 +190,13 @@ class _Run:
         return Finished(
             step=state.step,
             clock_seconds=self.parts.clock.seconds,
-            gaussians=state.table.count,
+            gaussians=state.model.count,
             reason=reason,
-            loss=state.loss_average,
-            loss_last_100=state.recent_loss,
-            mean_opacity=self._mean_opacity(),
+            loss=state.losses.average,
+            loss_last_100=state.losses.recent_mean,
+            mean_opacity=state.model.mean_opacity(),
             peak_memory_bytes=self.peaks.peaks,
         )
-
-    def _mean_opacity(self) -> float:
-        table = self.parts.state.table
-        parts = settled_parts(table, self.parts.backend)
-        total = sum(part.count * gaussians.mean_opacity(part) for part in parts)
-        return total / table.count if table.count else math.nan
 
     def _rescue(self, problem: SplatmeterError) -> Saved | None:
         """Photos that vanish or memory that ends must not cost the steps done since the last checkpoint."""
@@ -210,18 +206,14 @@ class _Run:
             return self._save_checkpoint()
 
     def _out_of_memory(self) -> NotEnoughMemory:
-        held = bytes_text(memory.resident_bytes())
+        held = bytes_text(self.parts.backend.memory.held())
         return NotEnoughMemory(
             f"Memory ran out in step {self.parts.state.step + 1}, with {held} in use. "
             "Use --max-gaussians, a coarser --resolution or a smaller --photo-cache."
         )
 
     def _worth_keeping(self) -> bool:
-        """Whole (a rearrangement may have been cut short) and all numbers."""
-        state, table = self.parts.state, self.parts.state.table
-        arrays = (table.harmonics, table.geometry_moments, table.harmonics_first, table.harmonics_second)
-        whole = all(len(array) == table.count for array in arrays)
-        return state.step > 0 and whole and bool(gaussians.finite_rows(table).all())
+        return self.parts.state.step > 0 and self.parts.state.model.intact()
 
     def _failed(self, why: str) -> Failed:
         """The bad step changed nothing: the state is worth keeping unless an earlier step broke it."""
@@ -243,8 +235,8 @@ class _Run:
 def _environment(backend: Backend) -> dict[str, object]:
     return {
         "splatmeter": __version__,
-        "backend": backend.name,
-        **{f"backend_{name}": value for name, value in backend.description.items()},
+        "backend": backend.facts.name,
+        **{f"backend_{name}": value for name, value in backend.facts.recorded().items()},
         "python": platform.python_version(),
         "numpy": np.__version__,
         "system": platform.platform(),

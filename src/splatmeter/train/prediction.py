@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from splatmeter import memory
+from splatmeter.backend import EngineMemory
 from splatmeter.errors import NotEnoughMemory, UsageError
 from splatmeter.scene.scene import Scene
 from splatmeter.train.config import TrainConfig
@@ -26,6 +26,7 @@ class Prediction:
     planned_bytes: int
     photo_cache_bytes: int
     available_bytes: int
+    bytes_per_gaussian: int
 
     def require(self) -> None:
         """NotEnoughMemory where the start, or the budget asked for, does not fit."""
@@ -38,26 +39,27 @@ class Prediction:
 
         if self.planned_bytes > self.available_bytes:
             too_much = self.planned_bytes - self.available_bytes
-            fitting = self.planned_gaussians - math.ceil(too_much / memory.NATIVE_BYTES_PER_GAUSSIAN)
+            fitting = self.planned_gaussians - math.ceil(too_much / self.bytes_per_gaussian)
             raise NotEnoughMemory(
                 f"--max-gaussians {self.planned_gaussians} needs about {bytes_text(self.planned_bytes)}, "
                 f"but only {bytes_text(self.available_bytes)} are free. Ask for at most {fitting}."
             )
 
 
-def predict(config: TrainConfig, scene: Scene, gaussians: int) -> Prediction:
-    available = memory.available_bytes()
+def predict(config: TrainConfig, scene: Scene, engine: EngineMemory, gaussians: int) -> Prediction:
+    available = engine.available()
     pixels = max(view.camera.width * view.camera.height for view in (*scene.train, *scene.test))
     kept = cache_bytes(config, scene, available)
     photos = kept + _ahead_bytes(scene, kept)
     planned = max(gaussians, config.max_gaussians or 0) if config.densification != "none" else gaussians
     return Prediction(
         gaussians=gaussians,
-        start_bytes=memory.predicted_training_bytes(gaussians, pixels, photos),
+        start_bytes=engine.predicted(gaussians, pixels, photos),
         planned_gaussians=planned,
-        planned_bytes=memory.predicted_training_bytes(planned, pixels, photos),
+        planned_bytes=engine.predicted(planned, pixels, photos),
         photo_cache_bytes=kept,
         available_bytes=available,
+        bytes_per_gaussian=engine.per_gaussian,
     )
 
 

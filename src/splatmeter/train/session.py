@@ -15,18 +15,17 @@ from typing import Any
 import numpy as np
 
 from splatmeter import __version__
+from splatmeter.backend import Facts
 from splatmeter.errors import MissingFile, OutputError
 from splatmeter.events import Saved
 from splatmeter.gaussians import ply
 from splatmeter.gaussians.atomic import replacing
-from splatmeter.ops import Backend, Table
 from splatmeter.photos.photo import size_of
 from splatmeter.scene.scene import PointCloud, Scene, View
 from splatmeter.train import checkpoint
 from splatmeter.train.config import TrainConfig, to_json
 from splatmeter.train.lock import FolderLock
 from splatmeter.train.state import TrainingState
-from splatmeter.update.settled import settled_rows
 
 EVENTS = "events.jsonl"
 CONFIG = "config.json"
@@ -103,25 +102,24 @@ class Session:
         with replacing(self.folder / "input.ply") as file:
             file.write(_points_ply(scene.points))
 
-    def save_model(self, state: TrainingState, backend: Backend) -> Iterator[Saved]:
+    def save_model(self, state: TrainingState) -> Iterator[Saved]:
         """point_cloud.ply with the 3D filter as a column, and fused.ply for viewers."""
         folder = self.folder / "point_cloud" / f"iteration_{state.step}"
         settings = self.config.raster_settings(self.config.sh_degree)
         comments = (f"step {state.step}",)
 
-        def current(rows: slice) -> Table:
-            return settled_rows(state.table, rows, backend)
-
         for name, content, write in (
             ("point_cloud.ply", "model", ply.write_model),
             ("fused.ply", "fused model", ply.write_fused),
         ):
-            write(folder / name, state.table, self.config.sh_degree, comments, settings, current=current)
+            write(folder / name, state.model, self.config.sh_degree, comments, settings)
             yield Saved(state.step, str(folder / name), content, sha256_of(folder / name))
 
-    def save_checkpoint(self, state: TrainingState, scene: Scene, clock_seconds: float) -> Saved:
+    def save_checkpoint(
+        self, state: TrainingState, scene: Scene, engine: Facts, clock_seconds: float
+    ) -> Saved:
         path = checkpoint.path_for(self.folder, state.step)
-        digest = checkpoint.save(path, state, scene, self.config, clock_seconds)
+        digest = checkpoint.save(path, state, scene, self.config, engine, clock_seconds)
         return Saved(state.step, str(path), "checkpoint", digest)
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from splatmeter.ops import Table
+from splatmeter.backend import Model, Ticket
 from splatmeter.scene.sampler import WIDE_PIXELS, ViewSampler
 from splatmeter.scene.scene import Scene
 from splatmeter.train.config import TrainConfig
-from splatmeter.update.optimizer import Optimizer
-
-RECENT_LOSSES = 100
+from splatmeter.train.losses import Begun, Losses, NonFiniteLossError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +30,44 @@ class Ancestry:
 
 @dataclass(slots=True, eq=False)
 class TrainingState:
-    """`step` counts completed steps. What the densifier owes after step s happens at the beginning of step
-    s + 1, so that models and metrics of a step are never those of a set that has not learned yet."""
+    """`step` counts steps that were handed to the engine. What the densifier owes after step s happens at the
+    beginning of step s + 1, so that models and metrics of a step are never those of a set that has not
+    learned yet."""
 
-    table: Table
-    optimizer: Optimizer
+    model: Model
+    losses: Losses
     sampler: ViewSampler
-    generator: np.random.Generator
     step: int = 0
     grown: int = 0
     """Steps whose densification, reset and filter refresh have been done."""
     sh_degree: int = 0
-    loss_average: float = 0.0
-    recent_losses: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT_LOSSES))
     ancestry: Ancestry = field(default_factory=Ancestry)
 
-    def note_loss(self, loss: float) -> None:
-        self.loss_average = 0.4 * loss + 0.6 * self.loss_average
-        self.recent_losses.append(loss)
+    def stepped(self, view: str, degree: int, ticket: Ticket) -> None:
+        """One more step is under way. NonFiniteLossError, and the state of the step before, where the loss of
+        this or an earlier one turned out to be no number."""
+        begun = Begun(self.step + 1, view, self.sh_degree, ticket)
+        self.step, self.sh_degree = begun.step, degree
+        try:
+            self.losses.expect(begun)
+        except NonFiniteLossError as problem:
+            self._go_back_before(problem.begun)
+            raise
 
-    @property
-    def recent_loss(self) -> float:
-        return sum(self.recent_losses) / len(self.recent_losses) if self.recent_losses else float("nan")
+    def catch_up(self) -> None:
+        """Wait until all steps are done: before anybody reads or rearranges the model. Raises as above."""
+        try:
+            self.losses.read_all()
+        except NonFiniteLossError as problem:
+            self._go_back_before(problem.begun)
+            raise
+
+    def _go_back_before(self, bad: Begun) -> None:
+        """Nothing was densified since: that waits for all steps. The bad step's view counts as drawn."""
+        self.losses.forget_unread()
+        self.sampler.back(self.step - bad.step)
+        self.step, self.sh_degree = bad.step - 1, bad.degree_before
+        self.grown = min(self.grown, self.step)
 
 
 def view_sampler(scene: Scene, config: TrainConfig) -> ViewSampler:

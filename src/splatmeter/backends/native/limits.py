@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
-from splatmeter.ops import Backend
+from splatmeter.backends.native.engine import Engine
 
 TIMED_PASSES = 7
 """Passes of a step that the engine's stopwatch times."""
@@ -39,17 +38,17 @@ class Counts:
     pixels: float  # single contributions
 
 
-def measure_limits(backend: Backend) -> Limits:
-    return Limits(measured_flops(backend), _engine(backend).measured_bandwidth())
+def measure_limits(engine: Engine) -> Limits:
+    return Limits(measured_flops(engine), engine.native.measured_bandwidth())
 
 
-def measured_flops(backend: Backend) -> float:
-    return _engine(backend).measured_flops()
+def measured_flops(engine: Engine) -> float:
+    return engine.native.measured_flops()
 
 
-def last_counts(backend: Backend) -> Counts:
-    """Between a forward pass and its update."""
-    return Counts(**{name: float(value) for name, value in _engine(backend).step_work().items()})
+def last_counts(engine: Engine) -> Counts:
+    """Of the latest render: its tiles are walked again."""
+    return Counts(**{name: float(value) for name, value in engine.native.step_work().items()})
 
 
 def stopwatch_seconds_per_step() -> float:
@@ -59,8 +58,3 @@ def stopwatch_seconds_per_step() -> float:
     start = time.process_time()
     _native.run_stopwatches(_CALLS)
     return (time.process_time() - start) / _CALLS * TIMED_PASSES
-
-
-def _engine(backend: Backend) -> Any:
-    """The extension's engine behind the backend's functions, which are methods of its wrapper."""
-    return backend.forward.__self__.native  # type: ignore[attr-defined]

@@ -18,12 +18,11 @@ from ...ops import (
     OPTIMIZED,
     ROTATIONS,
     SECOND_GEOMETRY,
-    AdamStep,
-    Gradients,
-    Pending,
     Rates,
     Table,
 )
+from ..kernels import Gradients
+from ..lazy_adam import AdamStep, Pending, pending_of
 
 FIRST = OPTIMIZED  # the first moments' columns in geometry_moments
 SECOND = slice(SECOND_GEOMETRY, SECOND_GEOMETRY + OPTIMIZED.stop)
@@ -85,7 +84,7 @@ def settled(table: Table, *, dtype: torch.dtype) -> Settled:
     where everything but m / sqrt(v) is the same for all rows of one age: `drift[age]` is its sum.
     """
     now = copies(table, dtype)
-    pending = table.pending
+    pending = pending_of(table)
     if pending is None or not table.trainable:
         return now
     age = (pending.step - now.geometry[:, LAST_UPDATE]).long().clamp(min=0)  # [N]
@@ -129,7 +128,7 @@ def write_back(table: Table, now: Settled) -> None:
 
 def settle(table: Table, *, dtype: torch.dtype) -> None:
     """Doing it twice changes nothing: the second time every age is 0."""
-    if table.pending is not None and table.trainable:
+    if pending_of(table) is not None and table.trainable:
         write_back(table, settled(table, dtype=dtype))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...densify.draws import normals
 from ...ops import (
     F64,
     LAST_UPDATE,
@@ -13,9 +13,10 @@ from ...ops import (
     OPACITY_LOGITS,
     ROTATIONS,
     SECOND_GEOMETRY,
-    Exploration,
     Table,
 )
+from ..kernels import Exploration
+from ..lazy_adam import pending_of
 
 GATE_SLOPE, GATE_MIDDLE = 100.0, 0.005
 GATE_CUT_OFF = 1e-8
@@ -33,42 +34,21 @@ def explore(table: Table, exploration: Exploration) -> None:
     slope = exploration.scale_weight * scale  # [N, 3]
     geometry[:, LOG_SCALES] -= steps * rates.scale * _share(slope, second[:, LOG_SCALES])
     gate = 1 / (1 + np.exp(GATE_SLOPE * (opacity - GATE_MIDDLE)))  # [N]
-    strength = np.where(gate > GATE_CUT_OFF, gate, 0) * np.sqrt(steps) * exploration.noise * rates.mean
+    strength = np.where(gate > GATE_CUT_OFF, gate, 0) * exploration.noise_distance
     axes = _rotations(geometry[:, ROTATIONS]) * scale[:, None, :]  # [N, 3, 3]
-    draws = normals(exploration, table.count)  # [N, 3]
+    draws = normals(exploration.random_keys(), np.arange(table.count))  # [N, 3]
     geometry[:, MEANS] += strength[:, None] * np.einsum("nij,nkj,nk->ni", axes, axes, draws)
     table.geometry[:] = geometry
-
-
-def normals(exploration: Exploration, count: int) -> F64:
-    """Three standard normal numbers for each row [N, 3]."""
-    first, *others = (np.uint32(key) for key in exploration.random_keys())
-    rows = np.arange(count, dtype=np.uint32)
-    one, two, three, four = (_mixed(_mixed(rows + first) ^ key) for key in others)  # each [N]
-    return np.stack([*_two_normals(one, two), _two_normals(three, four)[0]], axis=1)
-
-
-def _mixed(bits: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    bits = (bits ^ (bits >> np.uint32(16))) * np.uint32(0x85EBCA6B)
-    bits = (bits ^ (bits >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-    return bits ^ (bits >> np.uint32(16))
-
-
-def _two_normals(one: NDArray[np.uint32], two: NDArray[np.uint32]) -> tuple[F64, F64]:
-    """Box and Muller; the lowest bit of `two` is the sign of the cosine."""
-    radius = np.sqrt(-2 * np.log(((one >> np.uint32(8)) + 1) / 2**24))
-    angle = ((two >> np.uint32(8)) / 2**24 - 0.5) * np.pi
-    sign = np.where(two & np.uint32(1), -1.0, 1.0)
-    return radius * np.sin(angle), radius * np.cos(angle) * sign
 
 
 def _second_moments(table: Table) -> F64:
     """As they would be had unseen rows not been left behind [N, 11]."""
     moments = table.geometry_moments[:, SECOND_GEOMETRY : SECOND_GEOMETRY + 11].astype(np.float64) ** 2
-    if table.pending is None:
+    pending = pending_of(table)
+    if pending is None:
         return moments
-    age = np.maximum(table.pending.step - table.geometry[:, LAST_UPDATE], 0)  # [N]
-    return moments * (float(table.pending.second_decay[1]) ** age)[:, None]
+    age = np.maximum(pending.step - table.geometry[:, LAST_UPDATE], 0)  # [N]
+    return moments * (float(pending.second_decay[1]) ** age)[:, None]
 
 
 def _share(slope: F64, second: F64) -> F64:

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...ops import F32, OPTIMIZED, Gradients, Pinhole, RasterSettings, Rendering, Table
+from ...ops import F32, OPTIMIZED, Pinhole, RasterSettings, Table
+from ..kernels import Gradients, Picture
 from . import adam
 from .blending import Sorted, blend, offsets, pixel_chunks
 from .projection import project
@@ -27,7 +28,7 @@ class ReferenceTape:
 
 def forward(
     table: Table, camera: Pinhole, settings: RasterSettings, *, dtype: torch.dtype
-) -> tuple[Rendering, ReferenceTape]:
+) -> tuple[Picture, ReferenceTape]:
     current = adam.settled(table, dtype=dtype)
     geometry = current.geometry.requires_grad_()
     harmonics = current.harmonics.requires_grad_()
@@ -45,8 +46,8 @@ def forward(
         for part, pixels in pixel_chunks(camera.width, camera.height, ellipses):
             color[part], transmittance[part] = blend(offsets(pixels, ellipses), ellipses, settings)
     size = (camera.height, camera.width)
-    rendering = Rendering(color.T.reshape(3, *size).contiguous().numpy(), transmittance.reshape(size).numpy())
-    return rendering, ReferenceTape(table, camera, settings, geometry, harmonics, rows, ellipses)
+    picture = Picture(color.T.reshape(3, *size).contiguous().numpy(), transmittance.reshape(size).numpy())
+    return picture, ReferenceTape(table, camera, settings, geometry, harmonics, rows, ellipses)
 
 
 def backward(tape: ReferenceTape, color_gradient: F32, transmittance_gradient: F32 | None) -> Gradients:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ops import ABSOLUTE_SUM, GRADIENT_SUM, VISITS, Gradients, Table
+from ...ops import ABSOLUTE_SUM, GRADIENT_SUM, VISITS, Table
+from ..kernels import Gradients
 
 
 def gather(table: Table, gradients: Gradients) -> None:

@@ -19,7 +19,7 @@ def rearrange(table: Table, source: NDArray[np.int64], fresh: NDArray[np.bool_])
     ]
     for array in moments:
         array[fresh[: len(array)]] = 0
-    return Table(geometry, harmonics, *moments, pending=table.pending)
+    return Table(geometry, harmonics, *moments)
 
 
 def take(table: Table, name: str, rows: NDArray[np.int64]) -> F32:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from splatmeter.lab.atomic import read_json
@@ -61,6 +62,7 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
     trainer = next(
         (p.trainer for p in reversed(lineage_of(plan, identity["phase"])) if p.trainer), protocol.trainer
     )
+    engine = engine_of(trainer, started)
     return RunSample(
         arm=arm,
         block=identity["block"],
@@ -86,13 +88,13 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         backend=str(started.get("environment", {}).get("backend", trainer)),
         machine=identity["machine"],
         environment=_environment(result),
-        deterministic=trainer == "splatmeter",
+        deterministic=engine.deterministic,
         sh_degree=int(started.get("config", {}).get("sh_degree", 3)),
-        holds_gradients=not _fused(trainer, started),
+        holds_gradients=not engine.fused,
         image_bytes_held=result.get("image_bytes_held") or 0,
-        peaks=_peaks(result, trainer),
+        peaks=_peaks(result, engine.on_a_card),
         card_bytes=result.get("card_bytes"),
-        on_a_card=trainer in ON_A_CARD,
+        on_a_card=engine.on_a_card,
         allocator_retries=result.get("allocator_retries") or 0,
         rates=tuple(
             RatePoint(int(p["step"]), int(p["gaussians"]), p["steps_per_second"]) for p in result["rates"]
@@ -113,24 +115,40 @@ def preferred(evaluations: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(chosen.values())
 
 
-def _fused(trainer: str, started: Mapping[str, Any]) -> bool:
-    """Our engine goes from a Gaussian's gradient to its update at once; its torch twin holds all of them."""
-    backend = started.get("environment", {}).get("backend", "")
-    return trainer == "splatmeter" and backend == "native"
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What a run was computed with, as far as the audit must know it."""
+
+    deterministic: bool
+    fused: bool
+    """Gradients of all Gaussians are never held together."""
+    on_a_card: bool
 
 
-def _peaks(result: Mapping[str, Any], trainer: str) -> tuple[StagePeak, ...]:
+def engine_of(trainer: str, started: Mapping[str, Any]) -> Engine:
+    """What the run itself told; of trainers and older results that do not tell, what is known of them."""
+    told = started.get("environment", {})
+    ours = trainer == "splatmeter"
+    device = told.get("backend_device")
+    return Engine(
+        deterministic=told.get("backend_deterministic", ours) is True,
+        fused=told.get("backend_fused", ours and told.get("backend") == "native") is True,
+        on_a_card=device != "cpu" if isinstance(device, str) else trainer in ON_A_CARD,
+    )
+
+
+def _peaks(result: Mapping[str, Any], on_a_card: bool) -> tuple[StagePeak, ...]:
     """With what NVML saw of the whole card: the highest of the run cannot be below that of training."""
-    found = [_peak(item) for item in result.get("peaks", ()) if _tells(item, trainer)]
+    found = [_peak(item) for item in result.get("peaks", ()) if _tells(item, on_a_card)]
     on_card = (result.get("memory") or {}).get("device_peak_bytes")
-    if on_card and trainer in ON_A_CARD:
+    if on_card and on_a_card:
         found.append(StagePeak("training", device_bytes=on_card))
     return tuple(found)
 
 
-def _tells(peak: Mapping[str, Any], trainer: str) -> bool:
+def _tells(peak: Mapping[str, Any], on_a_card: bool) -> bool:
     """Memory of the host says nothing about what a trainer holds on its card."""
-    return trainer not in ON_A_CARD or peak.get("process_bytes") is None
+    return not on_a_card or peak.get("process_bytes") is None
 
 
 def _evaluation(item: dict[str, Any], started: Mapping[str, Any]) -> Evaluation:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from splatmeter.update.schedule import Schedule, next_degree
+from splatmeter.train.schedule import Schedule, next_degree
 
 
 def test_the_position_rate_falls_by_a_hundred_over_the_run_and_scales_with_the_extent() -> None:

@@ -1,4 +1,4 @@
-"""The operations of one precision put together into a backend."""
+"""The operations of one precision put together."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from functools import partial
 
 import torch
 
-from ...ops import F32, AdamStep, Backend, Tape
+from ...ops import F32
+from ..kernels import Kernels, Tape
+from ..lazy_adam import AdamStep
 from . import adam, explore, image_loss, raster, space, statistics, surgery
 
 
-def assemble(dtype: torch.dtype) -> Backend:
-    return Backend(
-        name="reference",
+def assemble(dtype: torch.dtype) -> Kernels:
+    return Kernels(
         forward=partial(raster.forward, dtype=dtype),
         backward=raster.backward,
         backward_and_update=partial(backward_and_update, dtype=dtype),
@@ -25,7 +26,6 @@ def assemble(dtype: torch.dtype) -> Backend:
         morton_order=space.morton_order,
         rearrange=surgery.rearrange,
         explore=explore.explore,
-        description={"device": "cpu", "torch": torch.__version__, "dtype": str(dtype).removeprefix("torch.")},
     )
 
 

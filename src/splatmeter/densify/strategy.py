@@ -1,0 +1,48 @@
+"""What a strategy of densification is: all that the rest of the program needs to know about one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splatmeter.backend import Change, GrowthRule
+from splatmeter.ops import F32, Table
+
+
+class Hands(Protocol):
+    """Of the engine that holds the table: the two operations that every change of the set is made of."""
+
+    @property
+    def morton_order(self) -> Callable[[F32], NDArray[np.int64]]: ...
+
+    @property
+    def rearrange(self) -> Callable[[Table, NDArray[np.int64], NDArray[np.bool_]], Table]: ...
+
+
+class Operation(Protocol):
+    """Decided, but not done yet: nothing of the table has changed."""
+
+    @property
+    def change(self) -> Change: ...
+
+    def perform(self, table: Table, hands: Hands) -> Table:
+        """The table afterwards; the old one is used up."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    name: str
+    plan: Callable[[Table, GrowthRule], Operation] | None
+    """On a settled table in the host's memory; what a device does instead must come to the same. None: the
+    set of Gaussians stays as it is."""
+    absolute_gradients: bool = False
+    """Steps must gather the per-pixel absolute gradients too."""
+    resets_opacities: bool = True
+    needs_budget: bool = False
+    exploring_interval: int = 0
+    """Steps between explorations (`backend.Explore`); 0 for none."""
