@@ -104,7 +104,7 @@ def test_an_error_sticks_until_the_end(schedule: Standin) -> None:
 
 
 def test_no_memory_is_an_error_with_numbers(schedule: Standin) -> None:
-    schedule.option("foreign", (16 << 30) - (1 << 20))
+    schedule.option("foreign", (16 << 30) - (1 << 20) - schedule.count("bytes"))
     card = CardTwin()
     with pytest.raises(_native.CardError) as problem:
         card.put(random_table(20_000))

@@ -45,7 +45,7 @@ class Gradients:
 
 
 def owed_after(step: int, rates: Rates = RATES) -> Owed:
-    """Term by term from Adam's definition; see Pending in ops.py."""
+    """Term by term from Adam's definition; see backends/lazy_adam.py."""
     drift = np.zeros(AGES)
     for age in range(1, AGES):
         last = step - age  # the last step the row took part in
@@ -151,9 +151,10 @@ class NativeTwin:
     def owe(self, owed: Owed | None) -> None:
         self.handle = _native.Table(*arrays_of(self.table))
         if owed is not None:
-            columns = [np.ascontiguousarray(owed.by_age[:, k]) for k in range(4)]
-            drifts = [column.astype(np.float64) for column in columns[:2]]
-            self.handle.set_pending(owed.step, *drifts, *columns[2:], rates_row(owed.rates))
+            drift, mean_drift, first, second = (np.ascontiguousarray(column) for column in owed.by_age.T)
+            self.handle.set_optimizer(BETA1, BETA2, EPSILON, AGES, np.zeros(AGES), first, second)
+            drifts = np.stack([drift, mean_drift]).astype(np.float64)
+            self.handle.set_account(owed.step, rates_row(owed.rates), drifts)
 
     def get(self) -> Table:
         return copied(self.table)

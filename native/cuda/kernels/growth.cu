@@ -139,10 +139,10 @@ INLINE void place(const GrowthArguments& a, u32 at, u32 row, u32 fresh, const fl
 // R(q) e with e ~ N(0, diag(s^2)): raw scales, the 3D filter has no part in this.
 INLINE void child_mean(const Row& g, u32 row, const u32* keys, float* mean) {
   float draw[3], q[4], R[9];
-  three_normals(row, keys, draw);
+  three_exact_normals(row, keys, draw);
   normalized(g.v + kRotation, q);
   rotation_matrix(q, R);
-  UNROLL for (int j = 0; j < 3; j++) draw[j] *= exp2_of(g.v[kLogScale + j] * kLog2E);
+  UNROLL for (int j = 0; j < 3; j++) draw[j] *= float(exp(double(g.v[kLogScale + j])));
   UNROLL for (int i = 0; i < 3; i++) mean[i] = g.v[kMean + i] + dot3(R + 3 * i, draw);
 }
 KERNEL(kThreads, growth_place, GrowthArguments) {
