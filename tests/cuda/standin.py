@@ -47,7 +47,7 @@ def built(kind: str = "plain", root: Path = ROOT) -> Path:
     assert done.stdout.strip() == str(making / "libcuda.so.1")
     folder.mkdir(exist_ok=True)
     (making / "libcuda.so.1").replace(library)
-    making.rmdir()
+    shutil.rmtree(making)
     return library
 
 

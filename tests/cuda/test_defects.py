@@ -6,11 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from defects import DEFECTS, HOST, Defect
-from standin import ROOT, Standin, built
+from standin import ROOT, Standin, built, sources_hash
 
 EMULATOR = "native/tests/emulator"
 COPIED = ("native/cuda", "native/layout.hpp", "native/engine.hpp", "native/buffer.hpp", "native/threads.hpp", "native/tests")
@@ -41,8 +42,16 @@ def run(command: list[str], **variables: str) -> subprocess.CompletedProcess[str
     return subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
 
 
+def objects() -> str:
+    """What no defect of a kernel changes is compiled once."""
+    folder = Path(tempfile.gettempdir()) / f"splatmeter-objects-{os.getuid()}-{sources_hash(ROOT)}"
+    folder.mkdir(exist_ok=True)
+    return str(folder)
+
+
 def noticed_by_tests(defect: Defect, folder: Path) -> str:
-    done = run(["bash", str(folder / EMULATOR / "build.sh"), str(folder / "out")], OPTIMIZATION="-O0")
+    script = str(folder / EMULATOR / "build.sh")
+    done = run(["bash", script, str(folder / "out")], OPTIMIZATION="-O0", OBJECTS=objects())
     assert done.returncode == 0, done.stderr[-3000:]
     tests = [str(Path(__file__).parent / name) for name in defect.tests]
     options = ["-q", "-x", "--tb=line", "-p", "no:cacheprovider", "-m", ""]
