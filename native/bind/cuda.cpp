@@ -217,6 +217,18 @@ class PyCard : public HoldsAccount {
     return nb::make_tuple(change.cloned, change.split, change.pruned);
   }
 
+  // -> (copied, 0, faint rows that went)
+  nb::tuple relocate(nb::object budget, double lowest_opacity, const std::vector<uint32_t>& keys) {
+    require(keys.size() == card::kRandomKeys, "five keys are needed");
+    const uint32_t most = budget.is_none() ? engine_->count() : nb::cast<uint32_t>(budget);
+    card::Change change;
+    {
+      Unlocked unlocked;
+      change = engine_->relocate(most, lowest_opacity, keys.data());
+    }
+    return nb::make_tuple(change.cloned, change.split, change.pruned);
+  }
+
   // ---- for tests: the primitives by themselves
   uint32_t scan(Words values, uint32_t shift, uint32_t mask, Words out) { return engine_->scan_words(values.data(), uint32_t(values.size()), shift, mask, out.data()); }
   void sort(Wide keys, int bits, Words order) { engine_->sort_keys(reinterpret_cast<const card::u64*>(keys.data()), uint32_t(keys.size()), bits, order.data()); }
@@ -316,6 +328,7 @@ void bind_cuda(nb::module_& m) {
       .def("summary", &PyCard::summary)
       .def("grow", &PyCard::grow, nb::arg("threshold"), nb::arg("by_absolute"), nb::arg("lowest_opacity"), nb::arg("small_limit"), nb::arg("size_limit"), nb::arg("shrink"),
            nb::arg("budget").none(), nb::arg("child_keys"))
+      .def("relocate", &PyCard::relocate, nb::arg("budget").none(), nb::arg("lowest_opacity"), nb::arg("keys"))
       .def("scan", &PyCard::scan)
       .def("sort", &PyCard::sort)
       .def("sort", &PyCard::sort_narrow)

@@ -84,6 +84,9 @@ void Card::copy_bytes(Address to, Address from, size_t bytes) {
 }
 void Card::record(Event event, Stream stream) { driver_->check(driver_->cuEventRecord(event, stream ? stream : stream_), "noting an event"); }
 void Card::wait_for(Event event) { host_waits_++, driver_->check(driver_->cuEventSynchronize(event), "working"); }
+void Card::make_sure_of(Event event) {
+  if (driver_->cuEventQuery(event)) wait_for(event);
+}
 void Card::stream_waits_for(Event event, Stream stream) { driver_->check(driver_->cuStreamWaitEvent(stream ? stream : stream_, event, 0), "waiting for a copy"); }
 void Card::synchronize() { host_waits_++, driver_->check(driver_->cuStreamSynchronize(stream_), "working"); }
 

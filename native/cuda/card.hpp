@@ -45,6 +45,7 @@ class Card {
   template <class T> void copy(T* to, const T* from, size_t count) { copy_bytes(Address(to), Address(from), count * sizeof(T)); }
   void record(Event event, Stream stream = nullptr);
   void wait_for(Event event);          // the host waits
+  void make_sure_of(Event event);      // waits only if it must
   void stream_waits_for(Event event, Stream stream = nullptr);  // the compute stream does, or another one
   void synchronize();
 

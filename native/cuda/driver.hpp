@@ -54,6 +54,7 @@ class CardError : public std::runtime_error {
   X(cuEventDestroy_v2, Event event) \
   X(cuEventRecord, Event event, Stream stream) \
   X(cuEventSynchronize, Event event) \
+  X(cuEventQuery, Event event) \
   X(cuEventElapsedTime, float* milliseconds, Event from, Event to) \
   X(cuModuleLoadDataEx, Module* module, const void* image, unsigned count, int* options, void** values) \
   X(cuModuleUnload, Module module) \

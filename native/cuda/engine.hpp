@@ -81,6 +81,8 @@ class Engine {
 
   // ---- growth (growth.cpp); settled. What cannot fit is refused before anything has changed.
   Change grow(const GrowthRule& rule);
+  // 3DGS-MCMC (relocate.cpp): faint rows become copies of opaque ones; `keys` name the draws.
+  Change relocate(u32 budget, double lowest_opacity, const u32* keys);
 
   // ---- for tests (primitives.cpp): the host's arrays through scan and sort
   u32 scan_words(const u32* values, u32 count, u32 shift, u32 mask, u32* out);

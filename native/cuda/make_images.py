@@ -12,7 +12,9 @@ from __future__ import annotations
 import argparse
 import ctypes
 import importlib.util
+import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -73,10 +75,25 @@ def _must(code: int) -> None:
 
 
 def ptx(library: ctypes.CDLL, capability: int) -> str:
-    """Without comments, which name the build of the compiler and nothing of ours."""
+    """Without comments, which name the build of the compiler, and with registers numbered as they come: the
+    compiler's own numbers depend on where its memory lies."""
     lines = compiled(library, f"compute_{capability}").decode("ascii").splitlines()
     kept = [line.split("//")[0].rstrip() for line in lines]
-    return "\n".join(line for line in kept if line) + "\n"
+    text = "\n".join(line for line in kept if line) + "\n"
+    return "".join(_renumbered(kernel) for kernel in re.split(r"(?=\.visible \.entry )", text))
+
+
+def _renumbered(kernel: str) -> str:
+    names: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+
+    def name_of(found: re.Match[str]) -> str:
+        if found.group(0) not in names:
+            counts[found.group(1)] += 1
+            names[found.group(0)] = f"%{found.group(1)}{counts[found.group(1)]}"
+        return names[found.group(0)]
+
+    return re.sub(r"%(rd|rs|fd|f|p|r)\d+\b", name_of, kernel)
 
 
 def main() -> int:

@@ -73,7 +73,7 @@ void Engine::set_pending(int step, const Rates& rates, const float* by_age) {
   const size_t floats = 4 * kPendingAges;
   owed_.assign(by_age, by_age + floats);
   pending_ = pending_of(step, rates, by_age);
-  card_.wait_for(ages_taken_);  // long ago: the step before has waited for a kernel behind that copy
+  card_.make_sure_of(ages_taken_);  // as a rule it has: the step before has waited for what comes after that copy
   std::memcpy(ages_on_their_way_.data(), by_age, floats * sizeof(float));
   pending_.by_age = ages_.at_least(floats);
   card_.to_card(ages_.data(), static_cast<const float*>(ages_on_their_way_.data()), floats);

@@ -128,8 +128,9 @@ def test_large_gaussians_are_emitted_by_the_whole_warp(card: CardTwin, cpu: Nati
     assert np.abs(images[0][0] - images[1][0]).max() <= COLOUR_BAR
 
 
-@pytest.mark.parametrize("size", [(101, 53), (7, 5), (70, 40)])
+@pytest.mark.parametrize("size", [(101, 53), (7, 5), (330, 150)])
 def test_the_loss_agrees(card: CardTwin, cpu: NativeTwin, size: tuple[int, int]) -> None:
+    """330 x 150 pixels are 330 blocks: the last sum takes more than one turn."""
     table, view = random_table(80), camera(*size, seed=3)
     photo = np.random.default_rng(4).integers(0, 256, (3, size[1], size[0]), np.uint8)
     results = []
@@ -140,7 +141,7 @@ def test_the_loss_agrees(card: CardTwin, cpu: NativeTwin, size: tuple[int, int])
     found, expected = results
     assert abs(found[0] - expected[0]) <= 1e-6 and abs(found[1] - expected[1]) <= 1e-5
     assert distance(found[2], expected[2]) <= 1e-5
-    assert card.card.loss(photo, 0.2, None) == pytest.approx(found[:2], abs=1e-12)
+    assert card.card.loss(photo, 0.2, None) == pytest.approx(found[:2], abs=1e-8)
 
 
 def test_a_step_of_statistics_moves_nothing_else(card: CardTwin, cpu: NativeTwin) -> None:

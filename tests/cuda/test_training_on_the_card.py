@@ -85,8 +85,8 @@ def test_a_step_waits_once_and_allocates_nothing(card: CardTwin, schedule: Stand
     train(card, random_table(200), 3)  # every view once: buffers have grown as far as they must
     allocations = card.card.allocations
     for step in range(3, 9):
-        card.owe(owed_after(step))
         before = schedule.count("waits")
+        card.owe(owed_after(step))
         card.card.train_step(camera_row(VIEWS[step % 3]), settings_tuple(SETTINGS), step % 3, 0.2, adam_tuple(step + 1))
         assert schedule.count("waits") == before + 1
     assert card.card.allocations == allocations

@@ -9,3 +9,4 @@
 #include "move.cu"
 #include "select.cu"
 #include "growth.cu"
+#include "relocate.cu"

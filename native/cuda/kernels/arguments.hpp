@@ -235,4 +235,23 @@ struct SelectArguments {
   GrowthState* state;
 };
 
+// ---- relocation --------------------------------------------------------------------------------------------------
+constexpr int kMostTogether = 51;  // copies beyond that are shared out as if there were so many
+
+struct WideScanArguments { u32 count, blocks; u64 *values, *sums; };  // in place, each with itself
+struct RelocateArguments {
+  u32 count, live, copies;
+  float lowest_logit;
+  double lowest_opacity;
+  u32 keys[kRandomKeys];
+  float* geometry;
+  const float *harmonics;
+  u64* weights;                // [N] opacities in units of 2^-32, later their sums
+  u32 *flags, *times;          // [N] whether a row lives; copies of it
+  const u32* live_before;      // [N]
+  const double* coefficients;  // [kMostTogether + 1][kMostTogether]
+  u32* sources;                // [live + copies]
+  float* means;                // [live + copies, 3]
+};
+
 }  // namespace splat::card

@@ -28,7 +28,7 @@ KERNEL(kThreads, count_top, CountArguments) {
   for (u32 base = 0; base < a.blocks; base += kThreads) {
     const u32 i = base + threadIdx.x;
     u32 all;
-    const u32 before = block_scan(i < a.blocks ? load(a.visible, i) : 0, all);
+    const u32 before = block_scan(i < a.blocks ? load(a.visible, i) : 0u, all);
     if (i < a.blocks) store(a.visible, i, carry + before), pairs += fetch(a.pairs, i), farthest = max(farthest, fetch(a.farthest, i));
     carry += all;
   }

@@ -24,20 +24,21 @@ template <class T> INLINE T block_sum(T value) {
 }
 
 // The sum over all threads before this one; total is that of all, in every thread.
-INLINE u32 block_scan(u32 value, u32& total) {
-  SHARED(u32, of_warp, kWarps);
-  u32 inclusive = value;
+template <class T>
+INLINE T block_scan(T value, T& total) {
+  SHARED(T, of_warp, kWarps);
+  T inclusive = value;
   UNROLL for (int distance = 1; distance < 32; distance <<= 1) {
-    const u32 other = __shfl_up_sync(kAllLanes, inclusive, distance);
+    const T other = __shfl_up_sync(kAllLanes, inclusive, distance);
     if (lane_number() >= distance) inclusive += other;
   }
   __syncthreads();
   if (lane_number() == 31) of_warp[warp_number()] = inclusive;
   __syncthreads();
-  u32 before = 0;
+  T before = 0;
   total = 0;
   UNROLL for (int w = 0; w < kWarps; w++) {
-    const u32 sum = of_warp[w];
+    const T sum = of_warp[w];
     before += w < warp_number() ? sum : 0, total += sum;
   }
   return before + inclusive - value;

@@ -27,17 +27,6 @@ INLINE float mean_over_visits(float total, float visits) {
   return is_finite(mean) ? mean : 0.f;
 }
 
-// Nearly transparent, by the raw opacity; what is not a number goes as well.
-INLINE bool is_faint(const GrowthArguments& a, const float* column, size_t row) {
-  bool finite = true;
-  UNROLL for (int j = 0; j < kOptimized; j++) finite &= is_finite(column[j]);
-  for (int k = 0; k < kHarmonicsWidth / 4; k++) {
-    const float4 h = fetch4(a.harmonics, row * 12 + k);
-    finite &= is_finite(h.x) && is_finite(h.y) && is_finite(h.z) && is_finite(h.w);
-  }
-  return !finite || !(column[kOpacityLogit] >= a.lowest_logit);
-}
-
 KERNEL(kThreads, growth_look, GrowthArguments) {
   const u32 row = thread_number();
   u32 counts[kGrowthCounts] = {};
@@ -45,7 +34,7 @@ KERNEL(kThreads, growth_look, GrowthArguments) {
     const Row g = load_row(a.geometry, row);
     const float gradient = mean_over_visits(g.v[kGradientSum], g.v[kVisits]), absolute = mean_over_visits(g.v[kAbsoluteSum], g.v[kVisits]);
     const float scale = float(exp(double(fmaxf(fmaxf(g.v[kLogScale], g.v[kLogScale + 1]), g.v[kLogScale + 2]))));
-    const bool faint = is_faint(a, g.v, row), chosen = gradient >= a.threshold;
+    const bool faint = is_faint(g.v, a.harmonics, row, a.lowest_logit), chosen = gradient >= a.threshold;
     store(a.gradient, row, gradient), store(a.absolute, row, absolute);
     store(a.keys, row, u64(__double_as_longlong(double(absolute))));
     store(a.flags, row, (chosen ? kChosen : 0u) | (faint || scale > a.size_limit ? kGone : 0u) | (scale <= a.small_limit ? kSmall : 0u) |
@@ -150,10 +139,10 @@ INLINE void place(const GrowthArguments& a, u32 at, u32 row, u32 fresh, const fl
 // R(q) e with e ~ N(0, diag(s^2)): raw scales, the 3D filter has no part in this.
 INLINE void child_mean(const Row& g, u32 row, const u32* keys, float* mean) {
   float draw[3], q[4], R[9];
-  three_normals(row, keys, draw);
+  three_exact_normals(row, keys, draw);
   normalized(g.v + kRotation, q);
   rotation_matrix(q, R);
-  UNROLL for (int j = 0; j < 3; j++) draw[j] *= exp2_of(g.v[kLogScale + j] * kLog2E);
+  UNROLL for (int j = 0; j < 3; j++) draw[j] *= float(exp(double(g.v[kLogScale + j])));
   UNROLL for (int i = 0; i < 3; i++) mean[i] = g.v[kMean + i] + dot3(R + 3 * i, draw);
 }
 KERNEL(kThreads, growth_place, GrowthArguments) {

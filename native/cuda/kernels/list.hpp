@@ -44,7 +44,14 @@
   X(growth_ties, GrowthArguments) \
   X(growth_decide, GrowthArguments) \
   X(growth_total, GrowthArguments) \
-  X(growth_place, GrowthArguments)
+  X(growth_place, GrowthArguments) \
+  X(relocate_look, RelocateArguments) \
+  X(wide_scan_sums, WideScanArguments) \
+  X(wide_scan_top, WideScanArguments) \
+  X(wide_scan_apply, WideScanArguments) \
+  X(relocate_draw, RelocateArguments) \
+  X(relocate_keep, RelocateArguments) \
+  X(relocate_share, RelocateArguments)
 
 #define SPLAT_CARD_SORTS(X) \
   X(radix_count, u32) \

@@ -14,6 +14,17 @@ INLINE Row load_row(const float* geometry, size_t row) {
   return r;
 }
 
+// Nearly transparent, by the raw opacity; what is not a number goes as well.
+INLINE bool is_faint(const float* column, const float* harmonics, size_t row, float lowest_logit) {
+  bool finite = true;
+  UNROLL for (int j = 0; j < kOptimized; j++) finite &= is_finite(column[j]);
+  for (int k = 0; k < kHarmonicsWidth / 4; k++) {
+    const float4 h = fetch4(harmonics, row * 12 + k);
+    finite &= is_finite(h.x) && is_finite(h.y) && is_finite(h.z) && is_finite(h.w);
+  }
+  return !finite || !(column[kOpacityLogit] >= lowest_logit);
+}
+
 // ---- what lazy Adam left undone ----------------------------------------------------------------------------------
 INLINE int age_of(const Pending& p, float last_update) { return p.by_age ? max(0, p.step - int(last_update)) : 0; }
 INLINE float4 owed_at(const Pending& p, int age) {  // drift, mean drift, first decay, second decay

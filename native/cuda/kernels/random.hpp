@@ -28,4 +28,15 @@ INLINE void three_normals(u32 row, const u32* keys, float* draw) {
   two_normals(random_bits(row, keys[0], keys[3]), random_bits(row, keys[0], keys[4]), draw[2], unused);
 }
 
+// The same in float64, as densify/draws.py has them, for rows whose order depends on where they fall.
+INLINE void two_exact_normals(u32 one, u32 two, float& a, float& b) {
+  const double radius = sqrt(-2 * log(double((one >> 8) + 1) * 0x1p-24)), turn = double(two >> 8) * 0x1p-24 - 0.5;
+  a = float(radius * sinpi(turn)), b = float(radius * cospi(turn) * (two & 1 ? -1.0 : 1.0));
+}
+INLINE void three_exact_normals(u32 row, const u32* keys, float* draw) {
+  float unused;
+  two_exact_normals(random_bits(row, keys[0], keys[1]), random_bits(row, keys[0], keys[2]), draw[0], draw[1]);
+  two_exact_normals(random_bits(row, keys[0], keys[3]), random_bits(row, keys[0], keys[4]), draw[2], unused);
+}
+
 }  // namespace splat::card

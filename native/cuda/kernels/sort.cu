@@ -23,7 +23,7 @@ KERNEL(kThreads, scan_top, ScanArguments) {
   for (u32 base = 0; base < a.blocks; base += kThreads) {
     const u32 i = base + threadIdx.x;
     u32 all;
-    const u32 before = block_scan(i < a.blocks ? load(a.sums, i) : 0, all);
+    const u32 before = block_scan(i < a.blocks ? load(a.sums, i) : 0u, all);
     if (i < a.blocks) store(a.sums, i, carry + before);
     carry += all;
   }
@@ -82,14 +82,15 @@ INLINE void scatter(const SortArguments<Key>& a) {
   for (u32 k = threadIdx.x; k < kWarps * kDigits; k += kThreads) met[k] = 0u;
   __syncthreads();
   Key key[kItems];
-  u32 rank[kItems];
+  u32 ranks[kItems / 2] = {};  // within the warp's 256 keys, two to a register: else the scarcest of them spill
   UNROLL for (int k = 0; k < kItems; k++) {
     const bool valid = base + k * 32 < count;
     key[k] = valid ? fetch(a.keys, base + k * 32) : Key(0);
     const u32 digit = digit_of(key[k], a.shift), alike = lanes_alike(digit, valid);
-    rank[k] = met[mine + digit] + __popc(alike & ((1u << lane) - 1));
+    const u32 rank = met[mine + digit] + __popc(alike & ((1u << lane) - 1));
+    ranks[k / 2] |= rank << (k & 1) * 16;
     __syncwarp();
-    if (valid && (alike >> lane) == 1u) met[mine + digit] = rank[k] + 1;  // the last of its kind
+    if (valid && (alike >> lane) == 1u) met[mine + digit] = rank + 1;  // the last of its kind
     __syncwarp();
   }
   __syncthreads();
@@ -104,7 +105,7 @@ INLINE void scatter(const SortArguments<Key>& a) {
   UNROLL for (int k = 0; k < kItems; k++) {
     const u32 i = base + k * 32;
     if (i >= count) continue;
-    const u32 at = met[mine + digit_of(key[k], a.shift)] + rank[k];
+    const u32 at = met[mine + digit_of(key[k], a.shift)] + (ranks[k / 2] >> (k & 1) * 16 & 0xffff);
     store(a.new_keys, at, key[k]), store(a.new_values, at, a.values ? fetch(a.values, i) : i);
   }
 }

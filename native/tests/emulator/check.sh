@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs the emulator's own test, and the test of the card's host code over the stand-in driver:
-#     native/tests/emulator/check.sh [plain|address|thread|arm] [build folder]
+#     native/tests/emulator/check.sh [plain|emulator|address|thread|arm] [build folder]
+# emulator: only the first of them
 # address: address and undefined-behaviour sanitizers over the host code;  thread: thread sanitizer
 # arm:     the emulator's own test for 64-bit Arm, run by qemu-aarch64
 # Leaves with 77 if a tool is missing, and says which.
@@ -16,7 +17,7 @@ need() { command -v "$1" >/dev/null || { echo "$1 is missing: $2" >&2; exit 77; 
 
 runner=()
 case $kind in
-    plain) ;;
+    plain | emulator) ;;
     address) flags+=(-fsanitize=address,undefined -fno-sanitize-recover=all) ;;
     thread) flags+=(-fsanitize=thread) ;;
     arm)
@@ -24,15 +25,15 @@ case $kind in
         need "$cxx" "apt-get install g++-aarch64-linux-gnu"
         need qemu-aarch64 "apt-get install qemu-user"
         ;;
-    *) echo "the kind is plain, address, thread or arm, not $kind" >&2; exit 2 ;;
+    *) echo "the kind is plain, emulator, address, thread or arm, not $kind" >&2; exit 2 ;;
 esac
 need "$cxx" "apt-get install g++"
 mkdir -p "$build"
-if [ "$kind" = plain ] || [ "$kind" = arm ]; then
+if [[ $kind == plain || $kind == emulator || $kind == arm ]]; then
     "$cxx" "${flags[@]}" -o "$build/emulator_test" "$here"/{emulator_test,machine,memory_checks}.cpp
     "${runner[@]}" "$build/emulator_test"
 fi
-[ "$kind" != arm ] || exit 0
+[[ $kind != arm && $kind != emulator ]] || exit 0
 library=$(env -u CXX "$here/build.sh" "$build")
 "$cxx" "${flags[@]}" -o "$build/card_test" "$here/card_test.cpp" "$native"/cuda/*.cpp -ldl -pthread
 SPLATMETER_LIBCUDA=$library "$build/card_test" "$native/../src/splatmeter/backends/cuda/images/compute_80.ptx" 2>"$build/stderr.txt" || { tail -n 40 "$build/stderr.txt" >&2; exit 1; }

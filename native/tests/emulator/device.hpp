@@ -50,6 +50,8 @@ inline float __fdiv_rn(float a, float b) { return a / b; }
 inline double __dmul_rn(double a, double b) { volatile double product = a * b; return product; }
 inline double __dadd_rn(double a, double b) { return a + b; }
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) { return (unsigned long long)((unsigned __int128)a * b >> 64); }
+inline double sinpi(double x) { return std::sin(3.14159265358979323846 * x); }
+inline double cospi(double x) { return std::cos(3.14159265358979323846 * x); }
 inline int min(int a, int b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }
 inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }

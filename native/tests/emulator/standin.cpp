@@ -1,4 +1,5 @@
 // A stand-in for libcuda.so.1 made of the emulator: just the driver functions that native/cuda/driver.hpp asks for.
+#include <algorithm>
 #include <csetjmp>
 #include <csignal>
 #include <cstdio>
@@ -145,7 +146,7 @@ API int cuDevicePrimaryCtxRelease_v2(int) { return kOk; }
 API int cuCtxSetCurrent(void* context) { return has_context = context != nullptr, kOk; }
 API int cuCtxSynchronize() { ENTER; return waits++, run_everything(), sticky_error(); }
 
-API int cuMemGetInfo_v2(size_t* free, size_t* total) { ENTER; return *free = options.memory - bytes_in_use() - options.foreign, *total = options.memory, sticky_error(); }
+API int cuMemGetInfo_v2(size_t* free, size_t* total) { ENTER; return *free = options.memory - std::min(options.memory, bytes_in_use() + options.foreign), *total = options.memory, sticky_error(); }
 API int cuMemAlloc_v2(Address* address, size_t bytes) {
   ENTER;
   if (sticky_error() || !bytes) return sticky_error() ? sticky_error() : kInvalid;
