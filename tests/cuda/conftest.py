@@ -12,8 +12,9 @@ from standin import Standin, built
 from twins import CardTwin, NativeTwin
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def standin() -> Iterator[Standin]:
+    """In force for the tests of one file only: elsewhere there is no card."""
     library = built()
     patch = pytest.MonkeyPatch()
     patch.setenv("SPLATMETER_LIBCUDA", str(library))
@@ -31,7 +32,7 @@ def schedule(standin: Standin) -> Iterator[Standin]:
         standin.option(name, value)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def card(standin: Standin) -> CardTwin:
     return CardTwin()
 

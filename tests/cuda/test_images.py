@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 CUDA = Path(__file__).parents[2] / "native" / "cuda"
-IMAGES = CUDA / "images"
+IMAGES = Path(__file__).parents[2] / "src" / "splatmeter" / "backends" / "cuda" / "images"
 sys.path.append(str(CUDA))
 
 import kernel_report

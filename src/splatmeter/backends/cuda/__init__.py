@@ -20,6 +20,9 @@ BYTES_PER_PIXEL = 70
 
 FIXED_BYTES = 64 * 2**20
 
+PHOTO_SHARE = 4
+"""Photos may fill one part in so many of the card's memory; the rest is the Gaussians'."""
+
 _NEW = OptimizerState()
 
 
@@ -27,6 +30,7 @@ def cuda_backend(number: int = 0, threads: int | None = None) -> Backend:
     """The card with this number; the CPU engine reads files and helps where a model is only looked at."""
     host = native_engine(threads)
     first = open_card(number)
+    first.set_photo_budget(first.limit // PHOTO_SHARE)
     photos = CardPhotos(first)
     free: list[object] = [first]  # the card as it was opened; further models open it again
 
@@ -41,6 +45,7 @@ def cuda_backend(number: int = 0, threads: int | None = None) -> Backend:
         fixed=FIXED_BYTES,
         available=lambda: first.limit - first.bytes,
         held=lambda: first.bytes,
+        of_the_host=False,
     )
     return Backend(
         facts=Facts(

@@ -17,7 +17,8 @@ from splatmeter.backends.host_model import CHUNK_ROWS, chunks, without_moments
 from splatmeter.backends.kernels import Kernels, Picture, exploration
 from splatmeter.backends.lazy_adam import PENDING_AGES, LazyTable, Pending
 from splatmeter.backends.native.engine import camera_row, look, rates_row
-from splatmeter.densify.draws import FIRST_CHILD, keys_of
+from splatmeter.densify.draws import FIRST_CHILD, RELOCATION, keys_of
+from splatmeter.densify.prune import LOWEST_OPACITY
 from splatmeter.densify.surgery import CHILDREN, SHRINK
 from splatmeter.errors import UsageError
 from splatmeter.gaussians import gaussians
@@ -126,9 +127,17 @@ class CudaModel:
             self._card.settle()
 
     def grow(self, rule: GrowthRule) -> Change:
+        if rule.strategy == "mcmc":
+            return self._relocate(rule)
         if rule.strategy not in ("gof", "3dgs"):
             raise UsageError(f"--densification {rule.strategy} is not there yet on a card; use --device cpu.")
         return self._change(rule, rule.threshold, rule.strategy == "gof")
+
+    def _relocate(self, rule: GrowthRule) -> Change:
+        self.settle()
+        keys = keys_of(rule.seed, rule.step, RELOCATION)
+        with told_in_our_words():
+            return Change(*self._card.relocate(rule.budget or self.count, LOWEST_OPACITY, keys))
 
     def prune(self, lowest_opacity: float) -> Change:
         nothing = GrowthRule("3dgs", 0, 0, math.inf, 0.0, lowest_opacity, math.inf, None)
