@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -84,11 +83,8 @@ def serve(workload: str, yardstick: Path, threads: int) -> None:
 # ---- both -------------------------------------------------------------------------------------------------
 class Revision:
     def __init__(self, checkout: Path, python: str, words: list[str]) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(checkout / "benchmarks"), "GOMP_SPINCOUNT": "0"}
-        command = [python, str(Path(__file__).resolve()), "--serve", *words]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        )
+        command = [python, str(Path(__file__).resolve()), "--serve", str(checkout / "benchmarks"), *words]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.block_steps = int(self._answer())
 
     def block(self, steps: int) -> tuple[float, float]:
@@ -155,9 +151,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS))
     parser.add_argument("--results", type=Path)
-    parser.add_argument("--serve", action="store_true", help="be one of the processes")
+    parser.add_argument("--serve", help="be one of the processes, with the workloads of this folder")
     chosen = parser.parse_args()
     if chosen.serve:
+        sys.path[0] = chosen.serve  # instead of this script's own folder
         serve(chosen.workloads[0], chosen.yardstick, chosen.threads)
         return
     from measuring import interval, table, text, write_results

@@ -234,7 +234,9 @@ class PyCard : public HoldsAccount {
   void sort(Wide keys, int bits, Words order) { engine_->sort_keys(reinterpret_cast<const card::u64*>(keys.data()), uint32_t(keys.size()), bits, order.data()); }
   void sort_narrow(Words keys, int bits, Words order) { engine_->sort_keys(keys.data(), uint32_t(keys.size()), bits, order.data()); }
 
+  int attribute(int number) { return engine_->card().attribute(number); }
   size_t limit() { return engine_->arena().limit(); }
+  void reset_peak() { engine_->arena().reset_peak(); }
   size_t most_bytes() { return engine_->arena().most_bytes(); }
   int capability() { return engine_->card().capability; }
   int driver_version() { return engine_->card().driver().version(); }
@@ -301,6 +303,8 @@ void bind_cuda(nb::module_& m) {
       .def("download", &PyCard::download)
       .def("download_array", &PyCard::download_array)
       .def("learn", &PyCard::learn)
+      .def("reset_peak", &PyCard::reset_peak)
+      .def("attribute", &PyCard::attribute)
       .def_prop_ro("stopped", &PyCard::stopped)
       .def_prop_ro("limit", &PyCard::limit)
       .def_prop_ro("most_bytes", &PyCard::most_bytes)

@@ -19,6 +19,10 @@ class Arena {
   void require_room(const char* name, size_t bytes) const;  // throws as allocate would
   size_t bytes() const { return value_of(bytes_); }
   size_t most_bytes() const { return value_of(most_bytes_); }
+  void reset_peak() {
+    const std::lock_guard lock(mutex_);
+    most_bytes_ = bytes_;
+  }
   size_t limit() const { return limit_; }
   size_t allocations() const { return value_of(allocations_); }  // made so far
   const Driver& driver() const { return *driver_; }

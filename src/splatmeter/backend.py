@@ -197,6 +197,9 @@ class EngineMemory:
     fixed: int
     available: Callable[[], int]
     held: Callable[[], int]
+    peak: Callable[[], int]
+    """The most since `reset_peak`."""
+    reset_peak: Callable[[], object]
     of_the_host: bool = True
     """Else it is a device's own, and decoded photos need the host's besides."""
 

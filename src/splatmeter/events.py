@@ -107,7 +107,8 @@ class Finished:
     loss_last_100: float = math.nan
     mean_opacity: float = math.nan
     peak_memory_bytes: Mapping[str, int] = field(default_factory=dict)
-    """Per stage: 'loading', 'training', 'evaluation', 'saving'."""
+    """Per stage: 'loading', 'training', 'evaluation', 'saving'. Of this process, or of the card that trains:
+    then with 'training reserved' and so on beside them."""
 
 
 @dataclass(frozen=True, slots=True)

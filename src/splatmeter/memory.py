@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,9 +39,10 @@ def reset_peak() -> bool:
 
 
 class StagePeaks:
-    """Keeps one peak per stage; a stage may be entered many times."""
+    """Keeps one peak per stage, of the memory that models live in; a stage may be entered many times."""
 
-    def __init__(self) -> None:
+    def __init__(self, peak: Callable[[], int], reset: Callable[[], object]) -> None:
+        self._peak, self._reset = peak, reset
         self._peaks: dict[str, int] = {}
         self._stage = ""
 
@@ -53,7 +54,7 @@ class StagePeaks:
     def enter(self, stage: str) -> None:
         self._note()
         self._stage = stage
-        reset_peak()
+        self._reset()
 
     @contextmanager
     def during(self, stage: str) -> Iterator[None]:
@@ -66,7 +67,7 @@ class StagePeaks:
 
     def _note(self) -> None:
         if self._stage:
-            self._peaks[self._stage] = max(self._peaks.get(self._stage, 0), peak_bytes())
+            self._peaks[self._stage] = max(self._peaks.get(self._stage, 0), self._peak())
 
 
 def available_bytes() -> int:

@@ -63,7 +63,7 @@ class ProfileArguments:
     iterations: int = 30
     """Steps that are timed, after three that are not."""
     device: str = "cpu"
-    """Only the CPU engine can be profiled so far."""
+    """cpu, or a card: cuda, cuda:1, ... whose kernels are then timed by its own clock."""
     threads: int | None = None
     """Threads of the engine; by default one per processor this process may use."""
     quick: bool = False
@@ -87,8 +87,6 @@ def run(words: Sequence[str]) -> int:
     chosen = arguments.parse(ProfileArguments, "splatmeter profile", words, DESCRIPTION, SHORT)
     if chosen.iterations < 1:
         raise UsageError(f"--iterations is {chosen.iterations}, but must be 1 or more.")
-    if chosen.device != "cpu":
-        raise UsageError(f"--device {chosen.device}: kernels of a card cannot be profiled yet; leave it out.")
     threads = arguments.checked_threads(chosen.threads)
     if chosen.json is not None and chosen.json.is_dir():
         raise OutputError(f"{chosen.json} is a folder. Name a file with --json.")
@@ -96,6 +94,8 @@ def run(words: Sequence[str]) -> int:
     from splatmeter.backends.native.limits import measure_limits
     from splatmeter.cli.models import open_model
 
+    if chosen.device != "cpu":
+        return profile_card(chosen, threads)
     engine = native_engine(threads)
     backend = backend_of(engine)
     opened = None
@@ -110,6 +110,34 @@ def run(words: Sequence[str]) -> int:
     print(table_text(record))
     if chosen.json is not None:
         write(chosen.json, record)
+    return 0
+
+
+def profile_card(chosen: ProfileArguments, threads: int | None) -> int:
+    from splatmeter.backend import TrainStep
+    from splatmeter.backends.cuda.speed import measured
+    from splatmeter.backends.registry import backend, card_number
+    from splatmeter.cli.models import open_model
+    from splatmeter.ops import RasterSettings, Rates
+    from splatmeter.photos.photo import read
+
+    if card_number(chosen.device) is None:
+        raise UsageError(f"--device {chosen.device} makes no sense here; use cpu, cuda, or cuda:1.")
+    engine = backend(device=chosen.device, threads=threads)
+    path = chosen.model_path
+    opened = None if path is None else open_model(path, chosen.iteration, lambda: engine)
+    scene = open_scene(chosen, opened)
+    model, degree = gaussians(opened, scene, engine)
+    settings, rates = RasterSettings(sh_degree=degree), Rates(*[TINY_RATE] * 6)
+    orders = [
+        TrainStep(view.camera, engine.photo(read(view.photo)), settings, 0.2, rates)
+        for view in scene.train[:MOST_COUNTED]
+    ]
+    speed = measured(model, orders, chosen.iterations)
+    print(f"{model.count:,} Gaussians on {engine.facts.details['card']}, {engine.facts.details['image']}")
+    print("\n".join(speed.lines()))
+    if chosen.json is not None:
+        write(chosen.json, {"engine": engine.facts.recorded(), **dataclasses.asdict(speed)})
     return 0
 
 

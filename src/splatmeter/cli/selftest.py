@@ -35,7 +35,8 @@ class SelftestArguments:
 def run(words: Sequence[str]) -> int:
     chosen = arguments.parse(SelftestArguments, "splatmeter selftest", words, DESCRIPTION)
     from splatmeter.backends.cuda import cuda_backend
-    from splatmeter.backends.cuda.selftest import LARGE, QUICK, checks
+    from splatmeter.backends.cuda.selftest import LARGE, QUICK, checks, orders, table_of
+    from splatmeter.backends.cuda.speed import measured
     from splatmeter.backends.native import native_backend
     from splatmeter.backends.registry import card_number
 
@@ -55,6 +56,10 @@ def run(words: Sequence[str]) -> int:
             missed += not check.passed
             verdict = "ok" if check.passed else "WRONG"
             print(f"  {check.operation:<44}{check.error:>10.2e} of {check.bar:.0e}  {verdict}", flush=True)
+        print(
+            *(f"  {line}" for line in measured(card.upload(table_of(size)), orders(card, size)).lines()),
+            sep="\n",
+        )
     result = f"{missed} wrong" if missed else "all right"
     print(f"\n{result}, in {time.perf_counter() - begin:.1f} s")
     return 1 if missed else 0

@@ -37,7 +37,7 @@ def train(
     """
     config = with_output_folder(config)
     refuse_used_folder(config)
-    peaks = StagePeaks()
+    peaks = StagePeaks(backend.memory.peak, backend.memory.reset_peak)
     peaks.enter("loading")
     parts = assemble(config, backend)
     try:
@@ -197,8 +197,15 @@ class _Run:
             loss=state.losses.average,
             loss_last_100=state.losses.recent_mean,
             mean_opacity=state.model.mean_opacity(),
-            peak_memory_bytes=self.peaks.peaks,
+            peak_memory_bytes=self._peaks(),
         )
+
+    def _peaks(self) -> dict[str, int]:
+        """On a card what is held is reserved: said in the way in which others tell it too."""
+        found = dict(self.peaks.peaks)
+        if self.parts.backend.memory.of_the_host:
+            return found
+        return found | {f"{stage} reserved": size for stage, size in found.items()}
 
     def _rescue(self, problem: SplatmeterError) -> Saved | None:
         """Photos that vanish or memory that ends must not cost the steps done since the last checkpoint."""

@@ -45,6 +45,8 @@ def cuda_backend(number: int = 0, threads: int | None = None) -> Backend:
         fixed=FIXED_BYTES,
         available=lambda: first.limit - first.bytes,
         held=lambda: first.bytes,
+        peak=lambda: first.most_bytes,
+        reset_peak=lambda: first.reset_peak(),
         of_the_host=False,
     )
     return Backend(

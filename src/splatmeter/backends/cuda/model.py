@@ -71,6 +71,11 @@ class CudaModel:
     def count(self) -> int:
         return self._card.count
 
+    @property
+    def card(self) -> Any:
+        """The extension's, for who times its kernels."""
+        return self._card
+
     # ---- learning -----------------------------------------------------------------------------------------
     def train_step(self, order: TrainStep) -> CardTicket:
         if not self._trainable:

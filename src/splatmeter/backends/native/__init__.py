@@ -56,6 +56,8 @@ def backend_of(engine: Engine) -> Backend:
         fixed=PROCESS_BYTES,
         available=lambda: memory.available_bytes(),
         held=lambda: memory.resident_bytes(),
+        peak=lambda: memory.peak_bytes(),
+        reset_peak=lambda: memory.reset_peak(),
     )
     return Backend(
         facts=_facts(engine.native.threads),

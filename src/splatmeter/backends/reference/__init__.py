@@ -40,6 +40,8 @@ def reference_backend() -> Backend:
         fixed=PROCESS_BYTES,
         available=lambda: memory.available_bytes(),
         held=lambda: memory.resident_bytes(),
+        peak=lambda: memory.peak_bytes(),
+        reset_peak=lambda: memory.reset_peak(),
     )
     return Backend(
         facts=Facts(
