@@ -210,6 +210,18 @@ class PyCard {
   void sort(Wide keys, int bits, Words order) { engine_->sort_keys(reinterpret_cast<const card::u64*>(keys.data()), uint32_t(keys.size()), bits, order.data()); }
   void sort_narrow(Words keys, int bits, Words order) { engine_->sort_keys(keys.data(), uint32_t(keys.size()), bits, order.data()); }
 
+  void set_timing(bool on) { engine_->card().set_timing(on); }
+  nb::dict timings() {  // milliseconds by kernel since the last call
+    std::vector<std::pair<std::string, double>> list;
+    {
+      Unlocked unlocked;
+      engine_->card().use();
+      list = engine_->card().timings();
+    }
+    nb::dict result;
+    for (const auto& [name, milliseconds] : list) result[name.c_str()] = milliseconds;
+    return result;
+  }
   size_t launches() { return engine_->card().launches(); }
   size_t host_waits() { return engine_->card().host_waits(); }
   size_t bytes() { return engine_->arena().bytes(); }
@@ -268,6 +280,8 @@ void bind_cuda(nb::module_& m) {
       .def("scan", &PyCard::scan)
       .def("sort", &PyCard::sort)
       .def("sort", &PyCard::sort_narrow)
+      .def("set_timing", &PyCard::set_timing)
+      .def("timings", &PyCard::timings)
       .def_prop_ro("photo_bytes", &PyCard::photo_bytes)
       .def_prop_ro("launches", &PyCard::launches)
       .def_prop_ro("host_waits", &PyCard::host_waits)
