@@ -225,6 +225,7 @@ class PyCard {
   size_t launches() { return engine_->card().launches(); }
   size_t host_waits() { return engine_->card().host_waits(); }
   size_t bytes() { return engine_->arena().bytes(); }
+  size_t most_bytes() { return engine_->arena().most_bytes(); }
   size_t allocations() { return engine_->arena().allocations(); }
   std::string name() { return engine_->card().name; }
   std::string image() { return engine_->card().image; }
@@ -252,6 +253,8 @@ void bind_cuda(nb::module_& m) {
       PyErr_SetObject(error.ptr(), nb::make_tuple(kTroubles[int(e.kind)], e.what()).ptr());
     }
   });
+  m.def("card_memory", &card::MemoryModel::training, nb::arg("rows"), nb::arg("pairs"), nb::arg("pixels"), nb::arg("photo_bytes"),
+        "bytes on the card that training takes at most, growth included");
   nb::class_<PyCard>(m, "Card")
       .def(nb::init<int, const std::vector<std::tuple<int, bool, nb::bytes>>&>())
       .def("upload", &PyCard::upload)
@@ -286,6 +289,7 @@ void bind_cuda(nb::module_& m) {
       .def_prop_ro("launches", &PyCard::launches)
       .def_prop_ro("host_waits", &PyCard::host_waits)
       .def_prop_ro("bytes", &PyCard::bytes)
+      .def_prop_ro("most_bytes", &PyCard::most_bytes)
       .def_prop_ro("allocations", &PyCard::allocations)
       .def_prop_ro("name", &PyCard::name)
       .def_prop_ro("image", &PyCard::image)

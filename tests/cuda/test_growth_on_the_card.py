@@ -1,4 +1,4 @@
-"""Growth on the card: rows are cloned, split, moved and pruned as by the rules in NumPy, in the same order."""
+"""Growth on the card: rows cloned, split, moved and pruned as by the rules in NumPy, in the same order."""
 
 from __future__ import annotations
 
