@@ -11,7 +11,7 @@ import pytest
 from splatmeter.ops import WIDTHS
 
 SOURCE = Path(__file__).parent.parent / "src" / "splatmeter"
-SHARED = ("units", "errors", "events", "memory", "ops", "backend")
+SHARED = ("units", "errors", "events", "memory", "ops", "backend", "places")
 TRAINER = ("photos", "scene", "gaussians", "densify", "render", "evaluate", "train")
 ENGINES_MAY_USE = {"gaussians", "densify", "backends"}
 LAB_MAY_USE = {"units", "errors", "events", "lab"}

@@ -1,27 +1,18 @@
 // The Python face of the engine on a card: arrays in, arrays out, the interpreter lock released while it works.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <utility>
 
 #include "../cuda/engine.hpp"
-
-namespace nb = nanobind;
-using namespace splat;
+#include "account.hpp"
 
 namespace {
 
-template <int Dimensions> using Floats = nb::ndarray<float, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
-using PhotoArray = nb::ndarray<const uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Words = nb::ndarray<uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Wide = nb::ndarray<uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Flags = nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Unlocked = nb::gil_scoped_release;
-
-void require(bool condition, const char* what) {
-  if (!condition) throw std::invalid_argument(what);
-}
 
 card::View view_of(const std::vector<double>& p) {  // [rotation 9, translation 3, fx, fy, cx, cy, width, height]
   require(p.size() == 18, "a camera has 18 numbers");
@@ -39,10 +30,7 @@ card::DrawSettings settings_of(const SettingsTuple& s) {
   return {degree, kernel_size, compensate, {background[0], background[1], background[2]}, max_alpha, absolute};
 }
 
-card::Rates rates_of(const std::vector<double>& r) {
-  require(r.size() == 6, "six rates are needed: mean, dc, rest, opacity, scale, rotation");
-  return {r[0], r[1], r[2], r[3], r[4], r[5]};
-}
+card::Rates card_rates(const Rates& r) { return {r.mean, r.dc, r.rest, r.opacity, r.scale, r.rotation}; }
 
 // (number, six rates, beta1, beta2, epsilon); number 0: no step
 using AdamTuple = std::tuple<int, std::vector<double>, double, double, double>;
@@ -50,7 +38,7 @@ struct MaybeAdam {
   card::Adam adam = {};
   bool learns;
   explicit MaybeAdam(const AdamTuple& a) : learns(std::get<0>(a) > 0) {
-    if (learns) adam = card::adam_of(std::get<0>(a), rates_of(std::get<1>(a)), std::get<2>(a), std::get<3>(a), std::get<4>(a));
+    if (learns) adam = card::adam_of(std::get<0>(a), card_rates(rates_of(std::get<1>(a))), std::get<2>(a), std::get<3>(a), std::get<4>(a));
   }
   const card::Adam* get() const { return learns ? &adam : nullptr; }
 };
@@ -62,7 +50,10 @@ card::HostRows host_rows(size_t count, Floats<2>& geometry, Floats<2>& harmonics
   return {geometry.data(), harmonics.data(), trainable ? moments.data() : nullptr, trainable ? first.data() : nullptr, trainable ? second.data() : nullptr};
 }
 
-class PyCard {
+// The five arrays of a table by number, as ops.WIDTHS has them.
+constexpr size_t kWidths[] = {kGeometryWidth, kHarmonicsWidth, kGeometryMomentsWidth, kHarmonicsWidth, kHarmonicsWidth};
+
+class PyCard : public HoldsAccount {
  public:
   PyCard(int device, const std::vector<std::tuple<int, bool, nb::bytes>>& images) {
     std::vector<card::Image> list;
@@ -83,11 +74,19 @@ class PyCard {
     Unlocked unlocked;
     engine_->download(first_row, card::u32(geometry.shape(0)), rows);
   }
+  void download_array(size_t number, uint32_t first_row, Floats<2> rows) {
+    require(number < 5 && rows.shape(1) == kWidths[number], "there is no such array, or it has another width");
+    card::HostRows wanted = {};
+    float** const places[] = {&wanted.geometry, &wanted.harmonics, &wanted.moments, &wanted.first_moments, &wanted.second_moments};
+    *places[number] = rows.data();
+    Unlocked unlocked;
+    engine_->download(first_row, card::u32(rows.shape(0)), wanted);
+  }
   void set_pending(int step, const std::vector<double>& rates, nb::object by_age) {
     if (by_age.is_none()) return engine_->set_pending(0, {}, nullptr);
     const auto array = nb::cast<Floats<2>>(by_age);
     require(array.shape(0) == kPendingAges && array.shape(1) == 4, "what is owed by age must be [512, 4]");
-    engine_->set_pending(step, rates_of(rates), array.data());
+    engine_->set_pending(step, card_rates(rates_of(rates)), array.data());
   }
 
   void forward(const std::vector<double>& camera, const SettingsTuple& settings, Floats<3> colour, Floats<2> transmittance) {
@@ -99,7 +98,7 @@ class PyCard {
     Unlocked unlocked;
     engine_->forward(view, drawing), engine_->image_to_host(colour.data(), transmittance.data());
   }
-  nb::tuple loss(PhotoArray photo, float ssim_weight, nb::object gradient) {
+  nb::tuple loss(Photo photo, float ssim_weight, nb::object gradient) {
     require(photo.size() == 3 * drawn_, "render and photo differ in size");
     float* out = nullptr;
     if (!gradient.is_none()) {
@@ -131,7 +130,7 @@ class PyCard {
   }
 
   // ---- training
-  void put_photo(uint64_t key, PhotoArray planes) {
+  void put_photo(uint64_t key, Photo planes) {
     Unlocked unlocked;
     engine_->photos().put(key, planes.data(), planes.size());
   }
@@ -147,20 +146,45 @@ class PyCard {
     Unlocked unlocked;
     return engine_->train_step(view, drawing, photo, ssim_weight, step.get());
   }
+  // A step with lazy Adam's account: what rows owe is on the card before it, and moves on after it. Without effect
+  // once a loss was not a number; the account is then that of the step before.
+  uint32_t learn(const std::vector<double>& camera, const SettingsTuple& settings, uint64_t photo, double ssim_weight, const std::vector<double>& rates, bool learns) {
+    const card::View view = view_of(camera);
+    const card::DrawSettings drawing = settings_of(settings);
+    const Rates now = rates_of(rates);
+    const AdamConstants& c = adam.constants;
+    card::Adam step = {};
+    if (learns) step = card::adam_of(adam.steps + 1, card_rates(now), c.beta1, c.beta2, c.epsilon);
+    Unlocked unlocked;
+    const uint32_t number = engine_->train_step(view, drawing, photo, float(ssim_weight), learns ? &step : nullptr);
+    before_[number % kRemembered] = {adam.steps, adam.begun, adam.rates, {}};
+    std::copy_n(adam.drifts, 2 * kPendingAges, before_[number % kRemembered].drifts);
+    if (learns) adam.advance(now);
+    collect(false);
+    if (learns) owe();
+    if (learns && !stopped_ && adam.steps % adam.settle_interval == 0) settle_unless_stopped();
+    return number;
+  }
+  void set_account(int steps, const std::vector<double>& rates, Doubles<2> drifts) {
+    HoldsAccount::set_account(steps, rates, drifts);
+    owe();
+  }
+  uint32_t stopped() const { return stopped_; }
+
   // [(step, l1, ssim, visible, pairs, number of the step that stopped all, or 0)]
   nb::list reports(bool all) {
-    std::vector<card::Report> list;
     {
       Unlocked unlocked;
-      list = engine_->reports(all);
+      collect(all);
     }
     nb::list result;
-    for (const card::Report& r : list) result.append(nb::make_tuple(r.step, r.l1, r.ssim, r.visible, r.pairs, r.stopped));
+    for (const card::Report& r : std::exchange(reports_, {})) result.append(nb::make_tuple(r.step, r.l1, r.ssim, r.visible, r.pairs, r.stopped));
     return result;
   }
-  void forgive() { engine_->forgive(); }
+  void forgive() { engine_->forgive(), stopped_ = 0; }
 
   // ---- all rows
+  void synchronize() { Unlocked unlocked; engine_->card().use(), engine_->card().synchronize(); }
   void settle() { Unlocked unlocked; engine_->settle(); }
   void explore(const std::vector<uint32_t>& keys, float noise, float opacity_weight, float scale_weight, float opacity_distance, float scale_distance, float second_correction) {
     require(keys.size() == card::kRandomKeys, "five keys are needed");
@@ -222,10 +246,14 @@ class PyCard {
     for (const auto& [name, milliseconds] : list) result[name.c_str()] = milliseconds;
     return result;
   }
+  size_t limit() { return engine_->arena().limit(); }
+  size_t most_bytes() { return engine_->arena().most_bytes(); }
+  int capability() { return engine_->card().capability; }
+  int driver_version() { return engine_->card().driver().version(); }
+  std::string driver_path() { return engine_->card().driver().path; }
   size_t launches() { return engine_->card().launches(); }
   size_t host_waits() { return engine_->card().host_waits(); }
   size_t bytes() { return engine_->arena().bytes(); }
-  size_t most_bytes() { return engine_->arena().most_bytes(); }
   size_t allocations() { return engine_->arena().allocations(); }
   std::string name() { return engine_->card().name; }
   std::string image() { return engine_->card().image; }
@@ -234,9 +262,34 @@ class PyCard {
   uint32_t count() { return engine_->count(); }
 
  private:
+  void owe() {
+    const Pending pending = adam.pending();
+    engine_->set_pending(pending.step, card_rates(adam.rates), pending.by_age ? &pending.by_age->drift : nullptr);
+  }
+  void collect(bool all) {  // reports that have come; the first bad one puts the account back
+    for (const card::Report& report : engine_->reports(all)) {
+      reports_.push_back(report);
+      if (!report.stopped || stopped_) continue;
+      stopped_ = report.stopped;
+      const Account& account = before_[stopped_ % kRemembered];
+      adam.restore(account.steps, account.begun ? &account.rates : nullptr, account.drifts);
+      owe();
+    }
+  }
+  void settle_unless_stopped() {  // every few hundred steps: a wait more does not count
+    collect(true);
+    if (!stopped_) engine_->settle();
+  }
+
+  struct Account { int steps; bool begun; Rates rates; double drifts[2 * kPendingAges]; };
+  static constexpr uint32_t kRemembered = 8;  // steps; reports come one step late
   std::unique_ptr<card::Engine> engine_;
+  std::vector<Account> before_ = std::vector<Account>(kRemembered);
+  std::vector<card::Report> reports_;
+  uint32_t stopped_ = 0;
   size_t drawn_ = 0;
 };
+static_assert(sizeof(Owed) == 4 * sizeof(float));
 
 constexpr const char* kTroubles[] = {"no driver", "no card", "too old", "out of memory", "lost", "wrong"};
 
@@ -255,10 +308,19 @@ void bind_cuda(nb::module_& m) {
   });
   m.def("card_memory", &card::MemoryModel::training, nb::arg("rows"), nb::arg("pairs"), nb::arg("pixels"), nb::arg("photo_bytes"),
         "bytes on the card that training takes at most, growth included");
-  nb::class_<PyCard>(m, "Card")
-      .def(nb::init<int, const std::vector<std::tuple<int, bool, nb::bytes>>&>())
+  nb::class_<PyCard> card(m, "Card");
+  bind_account(card);
+  card.def(nb::init<int, const std::vector<std::tuple<int, bool, nb::bytes>>&>())
       .def("upload", &PyCard::upload)
       .def("download", &PyCard::download)
+      .def("download_array", &PyCard::download_array)
+      .def("learn", &PyCard::learn)
+      .def_prop_ro("stopped", &PyCard::stopped)
+      .def_prop_ro("limit", &PyCard::limit)
+      .def_prop_ro("most_bytes", &PyCard::most_bytes)
+      .def_prop_ro("capability", &PyCard::capability)
+      .def_prop_ro("driver_version", &PyCard::driver_version)
+      .def_prop_ro("driver_path", &PyCard::driver_path)
       .def("set_pending", &PyCard::set_pending, nb::arg("step"), nb::arg("rates"), nb::arg("by_age").none())
       .def("forward", &PyCard::forward)
       .def("loss", &PyCard::loss, nb::arg("photo"), nb::arg("ssim_weight"), nb::arg("gradient").none())
@@ -272,6 +334,7 @@ void bind_cuda(nb::module_& m) {
       .def("train_step", &PyCard::train_step)
       .def("reports", &PyCard::reports, nb::arg("all") = false)
       .def("forgive", &PyCard::forgive)
+      .def("synchronize", &PyCard::synchronize)
       .def("settle", &PyCard::settle)
       .def("explore", &PyCard::explore)
       .def("refresh_filter", &PyCard::refresh_filter)
@@ -289,7 +352,6 @@ void bind_cuda(nb::module_& m) {
       .def_prop_ro("launches", &PyCard::launches)
       .def_prop_ro("host_waits", &PyCard::host_waits)
       .def_prop_ro("bytes", &PyCard::bytes)
-      .def_prop_ro("most_bytes", &PyCard::most_bytes)
       .def_prop_ro("allocations", &PyCard::allocations)
       .def_prop_ro("name", &PyCard::name)
       .def_prop_ro("image", &PyCard::image)

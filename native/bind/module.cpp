@@ -235,13 +235,9 @@ void bind_demo(nb::module_& module);
 void bind_cuda(nb::module_& module);
 
 NB_MODULE(_native, m) {
-  nb::class_<PyTable>(m, "Table")
-      .def(nb::init<Floats<2>, Floats<2>, Floats<2>, Floats<2>, Floats<2>>())
-      .def("set_optimizer", &PyTable::set_optimizer)
-      .def("set_account", &PyTable::set_account)
-      .def("copy_drifts", &PyTable::copy_drifts)
-      .def_prop_ro("steps", &PyTable::steps)
-      .def_prop_ro("rates", &PyTable::rates);
+  nb::class_<PyTable> table(m, "Table");
+  table.def(nb::init<Floats<2>, Floats<2>, Floats<2>, Floats<2>, Floats<2>>());
+  bind_account(table);
   nb::class_<PyEngine>(m, "Engine")
       .def(nb::init<int>())
       .def("forward", &PyEngine::forward)

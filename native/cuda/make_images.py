@@ -1,6 +1,6 @@
 """Kernels to images with the pinned compiler, NVRTC 12.8 (pip install 'nvidia-cuda-nvrtc-cu12==12.8.*').
 
-    python native/cuda/make_images.py            # PTX into native/cuda/images, which the repository keeps
+    python native/cuda/make_images.py            # PTX into src/splatmeter/backends/cuda/images, which is kept
     python native/cuda/make_images.py --check    # fails if the kept PTX is not what the source gives
     python native/cuda/make_images.py --cubins OUT  # for wheels: one for each architecture, not kept
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 KERNELS = HERE / "kernels"
-IMAGES = HERE / "images"
+IMAGES = HERE.parents[1] / "src" / "splatmeter" / "backends" / "cuda" / "images"
 PTX = (75, 80)
 """80 has redux.sync, which makes the blending kernels' branches uniform; 75 is the oldest card we take."""
 CUBINS = (75, 86, 89, 90, 120)

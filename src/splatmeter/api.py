@@ -89,16 +89,23 @@ def load_scene(folder: str | Path, **options: Any) -> Scene:
 
 
 def train(
-    folder: str | Path, output: str | Path, *, threads: int | None = None, **options: Any
+    folder: str | Path,
+    output: str | Path,
+    *,
+    threads: int | None = None,
+    device: str = "auto",
+    **options: Any,
 ) -> Generator[Event, None, None]:
     """Events as they happen; stop iterating to stop. Options are those of `splatmeter train`."""
     config = _made(TrainConfig, source_path=Path(folder), model_path=Path(output), **options)
-    return loop.train(config, backend(threads=threads))
+    return loop.train(config, backend(threads=threads, device=device))
 
 
-def load_model(path: str | Path, *, iteration: int = -1, threads: int | None = None) -> Model:
+def load_model(
+    path: str | Path, *, iteration: int = -1, threads: int | None = None, device: str = "auto"
+) -> Model:
     """A run folder, a checkpoint or a PLY."""
-    chosen = models.ModelArguments(Path(path), threads=threads)
+    chosen = models.ModelArguments(Path(path), threads=threads, device=device)
     engine = chosen.engine()
     opened = models.open_model(chosen.model_path, iteration, lambda: engine)
     config = opened.config or TrainConfig(sh_degree=opened.model.sh_degree)

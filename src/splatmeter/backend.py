@@ -197,9 +197,12 @@ class EngineMemory:
     fixed: int
     available: Callable[[], int]
     held: Callable[[], int]
+    of_the_host: bool = True
+    """Else it is a device's own, and decoded photos need the host's besides."""
 
     def predicted(self, gaussians: int, pixels: int, photo_bytes: int) -> int:
-        return self.fixed + gaussians * self.per_gaussian + pixels * self.per_pixel + photo_bytes
+        photos = photo_bytes if self.of_the_host else 0  # a device keeps as many as there is room for
+        return self.fixed + gaussians * self.per_gaussian + pixels * self.per_pixel + photos
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,6 +6,7 @@ SplatmeterError
 │   └── CheckpointError     it is cut off, of another version, or of another scene
 ├── MissingFile         66  something named does not exist
 ├── MissingExtra        69  an optional package is needed; the message names the install command
+├── CardUnavailable     69  no card, driver or card too old, too little memory there, or a failed self-test
 ├── NotEnoughMemory     71  predicted before the start rather than met in the middle
 ├── OutputError         73  the output folder is in use, holds another run, or cannot be written
 └── Diverged             1  training met a non-finite loss; the last good checkpoint is named
@@ -44,6 +45,10 @@ class MissingExtra(SplatmeterError):
     def __init__(self, feature: str, extra: str) -> None:
         install = f"pip install 'splatmeter[{extra}]'"
         super().__init__(f"{feature} needs an optional package. Install it with: {install}")
+
+
+class CardUnavailable(SplatmeterError):
+    exit_code = 69
 
 
 class NotEnoughMemory(SplatmeterError):

@@ -50,6 +50,8 @@ class Progress:
     """The L1 part of the last step's loss."""
     sh_degree: int = 0
     """Of the colour's harmonics that are drawn by now."""
+    device_memory_bytes: int = 0
+    """Held on the card, where there is one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ USUAL = {"seed": 0, "preempt": 0, "checks": 1, "memory": 16 << 30, "foreign": 0,
 USUAL |= {"allocations": -1, "launches": -1, "devices": 1}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def standin() -> Iterator[Standin]:
+    """In force for the tests of one file only: elsewhere there is no card."""
     library = built()
     patch = pytest.MonkeyPatch()
     patch.setenv("SPLATMETER_LIBCUDA", str(library))
@@ -33,7 +34,7 @@ def schedule(standin: Standin) -> Iterator[Standin]:
         standin.option(name, value)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def card(standin: Standin) -> CardTwin:
     return CardTwin()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from defects import DEFECTS, HOST, Defect
 from standin import ROOT, Standin, built, sources_hash
+from twins import IMAGES
 
 EMULATOR = "native/tests/emulator"
 COPIED = (
@@ -76,7 +77,7 @@ def noticed_by_program(folder: Path, library: Path) -> str:
     flags = ["-std=c++20", "-O0", "-w", "-o", str(program)]
     done = run(["g++", *flags, str(folder / EMULATOR / "card_test.cpp"), *sources, "-ldl", "-pthread"])
     assert done.returncode == 0, done.stderr[-3000:]
-    image = ROOT / "native" / "cuda" / "images" / "compute_80.ptx"
+    image = IMAGES / "compute_80.ptx"
     done = run([str(program), str(image), "quick"], SPLATMETER_LIBCUDA=str(library))
     return "" if done.returncode == 0 else done.stdout + done.stderr
 

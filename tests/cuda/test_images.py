@@ -17,7 +17,7 @@ import make_images
 import pair_instructions
 
 CUDA = make_images.HERE
-IMAGES = CUDA / "images"
+IMAGES = make_images.IMAGES
 
 
 def nvrtc() -> object:

@@ -14,7 +14,7 @@ import numpy as np
 from splatmeter import _native  # type: ignore[attr-defined]
 from splatmeter.ops import Pinhole, RasterSettings, Rates, Table
 
-IMAGES = Path(__file__).parents[2] / "native" / "cuda" / "images"
+IMAGES = Path(__file__).parents[2] / "src" / "splatmeter" / "backends" / "cuda" / "images"
 ARRAYS = ("geometry", "harmonics", "geometry_moments", "harmonics_first", "harmonics_second")
 RATES = Rates(mean=1e-3, harmonics_dc=2.5e-3, harmonics_rest=1.25e-4, opacity=0.05, scale=5e-3, rotation=1e-3)
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-15

@@ -36,4 +36,4 @@ fi
 [[ $kind != arm && $kind != emulator ]] || exit 0
 library=$(env -u CXX "$here/build.sh" "$build")
 "$cxx" "${flags[@]}" -o "$build/card_test" "$here/card_test.cpp" "$native"/cuda/*.cpp -ldl -pthread
-SPLATMETER_LIBCUDA=$library "$build/card_test" "$native/cuda/images/compute_80.ptx" 2>"$build/stderr.txt" || { tail -n 40 "$build/stderr.txt" >&2; exit 1; }
+SPLATMETER_LIBCUDA=$library "$build/card_test" "$native/../src/splatmeter/backends/cuda/images/compute_80.ptx" 2>"$build/stderr.txt" || { tail -n 40 "$build/stderr.txt" >&2; exit 1; }

@@ -22,7 +22,7 @@ from splatmeter.densify.strategy import Operation
 from splatmeter.densify.surgery import removal
 from splatmeter.errors import NotEnoughMemory, UsageError
 from splatmeter.gaussians import filter3d, gaussians
-from splatmeter.ops import F32, HARMONICS_WIDTH, Pinhole, RasterSettings, Similarity, Table
+from splatmeter.ops import F32, HARMONICS_WIDTH, Pinhole, RasterSettings, Similarity, Table, empty_table
 from splatmeter.units import bytes_text, count_text
 
 CHUNK_ROWS = 65_536
@@ -162,7 +162,7 @@ class HostModel(ABC):
             return math.nan
         if self._current:
             return gaussians.mean_opacity(self._table)
-        parts = (self._settled(part) for part in _chunks(range(self.count)))
+        parts = (self._settled(part) for part in chunks(range(self.count)))
         return sum(part.count * gaussians.mean_opacity(part) for part in parts) / self.count
 
     def intact(self) -> bool:
@@ -180,18 +180,18 @@ class HostModel(ABC):
             return self._settled(wanted)
         geometry = np.empty((len(wanted), self._table.geometry.shape[1]), np.float32)
         harmonics = np.empty((len(wanted), HARMONICS_WIDTH), np.float32)
-        for number, chunk in enumerate(_chunks(wanted)):
+        for number, chunk in enumerate(chunks(wanted)):
             part = self._settled(chunk)
             place = slice(number * CHUNK_ROWS, number * CHUNK_ROWS + part.count)
             geometry[place], harmonics[place] = part.geometry, part.harmonics
-        return _without_moments(geometry, harmonics, self._table)
+        return without_moments(geometry, harmonics)
 
     def _settled(self, rows: range) -> Table:
         """Copies of these rows, up to date: the table itself is settled by nothing but the schedule."""
         taken = slice(rows.start, rows.stop, rows.step)
         table, pending = self._table, self._pending()
         if self._current or pending is None or not table.trainable:
-            return _without_moments(table.geometry[taken].copy(), table.harmonics[taken].copy(), table)
+            return without_moments(table.geometry[taken].copy(), table.harmonics[taken].copy())
         part = LazyTable(
             geometry=table.geometry[taken].copy(),
             harmonics=table.harmonics[taken].copy(),
@@ -201,7 +201,7 @@ class HostModel(ABC):
             pending=pending,
         )
         self._kernels.settle(part)
-        return _without_moments(part.geometry, part.harmonics, table)
+        return without_moments(part.geometry, part.harmonics)
 
     def stored(self, array: str, rows: slice | NDArray[np.int64]) -> F32:
         return getattr(self._table, array)[rows]
@@ -246,10 +246,11 @@ class ComposedModel(HostModel):
         pass
 
 
-def _without_moments(geometry: F32, harmonics: F32, of: Table) -> Table:
-    none = (of.geometry_moments[:0], of.harmonics_first[:0], of.harmonics_second[:0])
-    return Table(geometry, harmonics, *(array.copy() for array in none))
+def without_moments(geometry: F32, harmonics: F32) -> Table:
+    nothing = empty_table(0)
+    moments = (nothing.geometry_moments, nothing.harmonics_first, nothing.harmonics_second)
+    return Table(geometry, harmonics, *moments)
 
 
-def _chunks(rows: range) -> list[range]:
+def chunks(rows: range) -> list[range]:
     return [rows[begin : begin + CHUNK_ROWS] for begin in range(0, len(rows), CHUNK_ROWS)]

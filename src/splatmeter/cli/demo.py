@@ -27,6 +27,8 @@ class DemoArguments:
     """A smaller scene and shorter runs: under a minute instead of a few."""
     out: Path | None = None
     """Folder for everything; by default splatmeter-demo here, or the next free number after it."""
+    device: str = "auto"
+    """Where the model is trained: cpu, cuda, cuda:1, ... or auto. What the lab measures is the CPU engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,9 @@ def run(words: Sequence[str]) -> int:
     title(1, "The scene: a garden, photographed by our own ray tracer")
     scene = made_scene(chosen.quick)
     title(2, f"Training: {scale.iterations} steps, every 8th photo held out")
-    trained(scene, out, scale)
+    trained(scene, out, scale, chosen.device)
     title(3, "Judging: photos the training never saw")
-    judged(out, scale)
+    judged(out, scale, chosen.device)
     title(4, "Measuring: one optimisation against the baseline, in fresh processes and random order")
     from splatmeter.cli import demo_lab
 
@@ -114,25 +116,26 @@ def made_scene(quick: bool) -> Path:
     return folder
 
 
-def trained(scene: Path, out: Path, scale: Scale) -> None:
+def trained(scene: Path, out: Path, scale: Scale, device: str) -> None:
     from splatmeter.cli import train
 
     code = train.run(
         [
             *("-s", str(scene), "-m", str(out / "model"), "--eval", "--iterations", str(scale.iterations)),
             *("--test-iterations", str(scale.start), "--checkpoint-iterations", str(scale.start)),
+            *("--device", device),
         ]
     )
     if code:
         raise SplatmeterError("the demo was interrupted; start it again with: splatmeter demo")
 
 
-def judged(out: Path, scale: Scale) -> None:
+def judged(out: Path, scale: Scale, device: str) -> None:
     """Metrics, contact sheet and turntable of the trained model."""
     from splatmeter.cli import eval as evaluation
     from splatmeter.cli import models, render
 
-    words = ["-m", str(out / "model"), "--write-renders"]
+    words = ["-m", str(out / "model"), "--write-renders", "--device", device]
     chosen = parse(evaluation.EvalArguments, "splatmeter eval", words, "", models.SHORT)
     opened = models.open_model(chosen.model_path, chosen.iteration, chosen.engine)
     record = evaluation.evaluate(opened, chosen, [1])
@@ -142,7 +145,7 @@ def judged(out: Path, scale: Scale) -> None:
     sheet = next((out / "model" / "test").glob("ours_*/contact_sheet_*.png"))
     shutil.copyfile(sheet, out / "contact_sheet.png")
     turn = ["-m", str(out / "model"), "--path", "orbit", "--frames", str(scale.frames), "--fps", "20"]
-    render.run([*turn, "-o", str(out / "turntable.gif"), "--quiet"])
+    render.run([*turn, "-o", str(out / "turntable.gif"), "--quiet", "--device", device])
 
 
 def ending(out: Path, scene: Path) -> str:

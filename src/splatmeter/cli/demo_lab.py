@@ -70,6 +70,7 @@ def plan(demo: Demo) -> list[str]:
         evaluate_at=0,
         warm_up=WARM_UP,
         blocks=BLOCKS,
+        options=("--device", "cpu"),
     )
     demo.lab.root.mkdir(parents=True)
     write_text(demo.lab.protocol_file, protocols.to_text(protocols.check(protocol)))

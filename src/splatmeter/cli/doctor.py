@@ -17,7 +17,7 @@ from typing import Literal
 
 from splatmeter import __version__, memory
 from splatmeter.cli import arguments
-from splatmeter.errors import SplatmeterError
+from splatmeter.errors import CardUnavailable, SplatmeterError
 from splatmeter.units import bytes_text
 
 DESCRIPTION = """Check this installation and machine.
@@ -68,6 +68,7 @@ def examine() -> Iterator[Finding]:
     yield from map(_package, REQUIRED)
     yield _checked("native engine", _engine)
     yield _checked("threads", _threads)
+    yield _card()
     yield _memory()
     yield from _limits()
     yield from (_extra(name, purpose) for name, purpose in EXTRAS.items())
@@ -110,6 +111,27 @@ def _engine() -> str:
         )
     facts = {"device": backend.facts.device, **backend.facts.details}
     return ", ".join(f"{name} {value}" for name, value in facts.items()) + ", draws correctly"
+
+
+WSL_DRIVER = Path("/usr/lib/wsl/lib/libcuda.so.1")
+"""Windows puts its own driver there; one from a Linux package would be found before it, and sees no card."""
+
+
+def _card() -> Finding:
+    """Optional: without one the CPU trains."""
+    from splatmeter.backends.cuda import cuda_backend
+
+    try:
+        facts = cuda_backend(0).facts
+    except CardUnavailable as problem:
+        hint = f" A Linux driver package may hide {WSL_DRIVER}, Windows's own: remove that package."
+        hidden = WSL_DRIVER.exists() and "SPLATMETER_LIBCUDA" not in os.environ
+        return Finding("graphics card", "optional", f"{problem}{hint if hidden else ''}")
+    except SplatmeterError as problem:
+        return Finding("graphics card", "problem", str(problem))
+    room = bytes_text(facts.details["card_memory_limit"])
+    details = ", ".join(f"{name} {facts.details[name]}" for name in ("card", "driver_cuda", "image"))
+    return Finding("graphics card", "ok", f"{details}, {room} may be used; splatmeter selftest tries it")
 
 
 def _threads() -> str:

@@ -56,7 +56,7 @@ class ExportArguments:
 def run(words: Sequence[str]) -> int:
     chosen = arguments.parse(ExportArguments, "splatmeter export", words, DESCRIPTION, SHORT)
     form = _form(chosen)
-    asked = models.ModelArguments(chosen.model_path, backend=chosen.backend, threads=None)
+    asked = models.ModelArguments(chosen.model_path, backend=chosen.backend, device="cpu")
     opened = models.open_model(chosen.model_path, chosen.iteration, asked.engine)
     table = models.finite_table(opened)
     degree = opened.model.sh_degree

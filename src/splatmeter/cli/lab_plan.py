@@ -45,6 +45,8 @@ def init(chosen: Namespace) -> int:
         made = dataclasses.replace(made, checkpoint=checkpoint)
     if chosen.foreign:
         made = dataclasses.replace(made, command=chosen.foreign)
+    elif made.trainer == "splatmeter":
+        made = dataclasses.replace(made, options=(*made.options, "--device", _device()))
     protocol.check(made)
     lab.root.mkdir(parents=True, exist_ok=True)
     write_text(lab.protocol_file, protocol.to_text(made))
@@ -52,6 +54,13 @@ def init(chosen: Namespace) -> int:
         lab.phases.add(Phase(BASELINE, note="Reference, no optimisations", created=now()))
     print(f"{lab.protocol_file} written; edit it, then `splatmeter lab prepare` and `lab phase add`.")
     return 0
+
+
+def _device() -> str:
+    """What auto means on this machine today: all runs of a comparison must mean the same."""
+    from splatmeter.backends.registry import backend
+
+    return backend(device="auto").facts.device
 
 
 def _place(stated: str) -> str:

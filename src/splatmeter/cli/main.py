@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "scene": ("scene", "make the built-in scene, or describe one of yours"),
     "lab": ("lab", "measure, compare and judge optimisation phases, and write the log"),
     "profile": ("profile", "tell where the time of a training step goes, and how near the limit it is"),
+    "selftest": ("selftest", "compare a graphics card's operations with the CPU's"),
     "doctor": ("doctor", "check this installation and machine"),
 }
 """Name -> (module in this package, one line of help). Modules are imported only when chosen."""
@@ -31,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     listing = "\n".join(f"  {name:<{width}}{text}" for name, (_, text) in COMMANDS.items())
     top = argparse.ArgumentParser(
         prog="splatmeter",
-        description="Train Mip-Splatting scenes on the CPU, and prove every speed-up.",
+        description="Train Mip-Splatting scenes, and prove every speed-up.",
         epilog=f"commands:\n{listing}\n\n`splatmeter COMMAND --help` explains one of them.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="splatmeter COMMAND [options]",

@@ -53,14 +53,16 @@ class ModelArguments:
     kernel_size: float | None = None
     """Variance of the 2D Mip filter in squared pixels."""
     backend: BackendName = "native"
-    """The CPU engine, or the slow and readable torch twin."""
+    """The fast engine, or the slow and readable torch twin on the CPU."""
+    device: str = "auto"
+    """cpu, cuda, cuda:1, ... or auto: a graphics card if there is one that passes its self-test."""
     threads: int | None = None
     """Threads of the engine; by default one per processor this process may use."""
 
     def engine(self) -> Backend:
         from splatmeter.backends import registry
 
-        return registry.backend(self.backend, arguments.checked_threads(self.threads))
+        return registry.backend(self.backend, arguments.checked_threads(self.threads), self.device)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

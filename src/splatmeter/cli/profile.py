@@ -62,6 +62,8 @@ class ProfileArguments:
     """Folder of photos inside a COLMAP scene."""
     iterations: int = 30
     """Steps that are timed, after three that are not."""
+    device: str = "cpu"
+    """Only the CPU engine can be profiled so far."""
     threads: int | None = None
     """Threads of the engine; by default one per processor this process may use."""
     quick: bool = False
@@ -85,6 +87,8 @@ def run(words: Sequence[str]) -> int:
     chosen = arguments.parse(ProfileArguments, "splatmeter profile", words, DESCRIPTION, SHORT)
     if chosen.iterations < 1:
         raise UsageError(f"--iterations is {chosen.iterations}, but must be 1 or more.")
+    if chosen.device != "cpu":
+        raise UsageError(f"--device {chosen.device}: kernels of a card cannot be profiled yet; leave it out.")
     threads = arguments.checked_threads(chosen.threads)
     if chosen.json is not None and chosen.json.is_dir():
         raise OutputError(f"{chosen.json} is a folder. Name a file with --json.")

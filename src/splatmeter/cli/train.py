@@ -62,7 +62,9 @@ class TrainArguments(TrainConfig):
     preset: Literal["none", "fast"] = "none"
     """Settings that belong together, instead of the defaults (listed above); what you pass comes first."""
     backend: BackendName = "native"
-    """The CPU engine, or the slow and readable torch twin."""
+    """The fast engine, or the slow and readable torch twin on the CPU."""
+    device: str = "auto"
+    """cpu, cuda, cuda:1, ... or auto: a graphics card if there is one that passes its self-test."""
     threads: int | None = None
     """Threads of the engine; by default one per processor this process may use."""
     dry_run: bool = False
@@ -105,7 +107,7 @@ def run(words: Sequence[str]) -> int:
         return 0
     from splatmeter.backends import registry
 
-    backend = registry.backend(chosen.backend, threads)
+    backend = registry.backend(chosen.backend, threads, chosen.device)
     present = listeners(config, chosen)
     return follow(config, watched(backend, config, chosen, present) if chosen.view else backend, present)
 
@@ -179,10 +181,11 @@ def dry_run(config: TrainConfig, chosen: TrainArguments) -> dict[str, Any]:
     from splatmeter.train.assemble import predicted
 
     scene = load_scene(config.scene_options())
-    engine = registry.backend(chosen.backend, arguments.checked_threads(chosen.threads))
+    engine = registry.backend(chosen.backend, arguments.checked_threads(chosen.threads), chosen.device)
     return {
         "config": to_json(config),
         "backend": chosen.backend,
+        "device": engine.facts.device,
         "threads": chosen.threads,
         "scene": scene.kind,
         "train_images": [view.name for view in scene.train],

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from splatmeter.errors import MissingFile, OutputError, UsageError
 from splatmeter.ops import F64, Pinhole
+from splatmeter.places import cache_folder
 from splatmeter.scene.camera import centered, focal_of_angle
 from splatmeter.scene.colmap_writer import write_colmap
 from splatmeter.scene.points import PointCloud
@@ -109,15 +110,6 @@ def cached_demo_scene(
     if folder.exists() and not is_demo_scene(folder, seed, QUICK if quick else FULL):
         shutil.rmtree(folder, ignore_errors=True)  # ours, but damaged: someone removed photos
     return make_demo_scene(folder, seed, quick, threads=threads, progress=progress)
-
-
-def cache_folder() -> Path:
-    """$SPLATMETER_CACHE, else splatmeter/ in $XDG_CACHE_HOME, else in ~/.cache."""
-    chosen = os.environ.get("SPLATMETER_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    general = os.environ.get("XDG_CACHE_HOME")
-    return (Path(general) if general else Path.home() / ".cache") / "splatmeter"
 
 
 def is_demo_scene(folder: Path, seed: int, size: DemoSize) -> bool:

@@ -173,6 +173,7 @@ class _Run:
         state = self.parts.state
         state.catch_up()
         self.parts.backend.synchronize()
+        engine = self.parts.backend.memory
         return Progress(
             step=state.step,
             clock_seconds=self.parts.clock.seconds,
@@ -183,6 +184,7 @@ class _Run:
             sh_degree=state.sh_degree,
             passes=dict(self.parts.backend.timings()) | {WAITING: self.parts.photos.waited()},
             memory_bytes=memory.resident_bytes(),
+            device_memory_bytes=0 if engine.of_the_host else engine.held(),
         )
 
     def _finished(self, reason: str) -> Finished:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from splatmeter import memory
 from splatmeter.backend import EngineMemory
-from splatmeter.errors import NotEnoughMemory, UsageError
+from splatmeter.errors import CardUnavailable, NotEnoughMemory, UsageError
 from splatmeter.scene.scene import Scene
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.step import LOOK_AHEAD
@@ -27,29 +28,31 @@ class Prediction:
     photo_cache_bytes: int
     available_bytes: int
     bytes_per_gaussian: int
+    of_the_host: bool = True
 
     def require(self) -> None:
-        """NotEnoughMemory where the start, or the budget asked for, does not fit."""
+        """Where the start, or the budget asked for, does not fit: NotEnoughMemory, or CardUnavailable."""
+        kind = NotEnoughMemory if self.of_the_host else CardUnavailable
+        free = f"{bytes_text(self.available_bytes)} are free{'' if self.of_the_host else ' on the card'}"
         if self.start_bytes > self.available_bytes:
-            raise NotEnoughMemory(
+            raise kind(
                 f"Training {self.gaussians} Gaussians needs about {bytes_text(self.start_bytes)}, but only "
-                f"{bytes_text(self.available_bytes)} are free. Use a coarser --resolution, a smaller "
-                "--photo-cache, fewer points, or close other programs."
+                f"{free}. Use a coarser --resolution, a smaller --photo-cache, fewer points, or close other "
+                "programs."
             )
-
         if self.planned_bytes > self.available_bytes:
             too_much = self.planned_bytes - self.available_bytes
             fitting = self.planned_gaussians - math.ceil(too_much / self.bytes_per_gaussian)
-            raise NotEnoughMemory(
+            raise kind(
                 f"--max-gaussians {self.planned_gaussians} needs about {bytes_text(self.planned_bytes)}, "
-                f"but only {bytes_text(self.available_bytes)} are free. Ask for at most {fitting}."
+                f"but only {free}. Ask for at most {fitting}."
             )
 
 
 def predict(config: TrainConfig, scene: Scene, engine: EngineMemory, gaussians: int) -> Prediction:
     available = engine.available()
     pixels = max(view.camera.width * view.camera.height for view in (*scene.train, *scene.test))
-    kept = cache_bytes(config, scene, available)
+    kept = cache_bytes(config, scene, memory.available_bytes())
     photos = kept + _ahead_bytes(scene, kept)
     planned = max(gaussians, config.max_gaussians or 0) if config.densification != "none" else gaussians
     return Prediction(
@@ -60,6 +63,7 @@ def predict(config: TrainConfig, scene: Scene, engine: EngineMemory, gaussians: 
         photo_cache_bytes=kept,
         available_bytes=available,
         bytes_per_gaussian=engine.per_gaussian,
+        of_the_host=engine.of_the_host,
     )
 
 

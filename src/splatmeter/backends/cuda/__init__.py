@@ -1,0 +1,73 @@
+"""An NVIDIA card as a backend: kernels of our own through the driver; no toolkit, compiler or torch."""
+
+from __future__ import annotations
+
+from splatmeter.backend import Backend, EngineMemory, Facts, OptimizerState
+from splatmeter.backends.cuda.card import images, open_card
+from splatmeter.backends.cuda.model import CudaModel
+from splatmeter.backends.cuda.photos import CardPhotos
+from splatmeter.backends.native import native_engine
+from splatmeter.ops import Table
+
+__all__ = ["cuda_backend", "images", "open_card"]
+
+BYTES_PER_GAUSSIAN = 1050
+"""The table's 736, a step's workspace, and pairs at 1.3 times their number; densification gives the workspace
+up and needs one array more. By the arena's own count."""
+
+BYTES_PER_PIXEL = 70
+"""Render, gradient, maps of the loss."""
+
+FIXED_BYTES = 64 * 2**20
+
+PHOTO_SHARE = 4
+"""Photos may fill one part in so many of the card's memory; the rest is the Gaussians'."""
+
+_NEW = OptimizerState()
+
+
+def cuda_backend(number: int = 0, threads: int | None = None) -> Backend:
+    """The card with this number; the CPU engine reads files and helps where a model is only looked at."""
+    host = native_engine(threads)
+    first = open_card(number)
+    first.set_photo_budget(first.limit // PHOTO_SHARE)
+    photos = CardPhotos(first)
+    free: list[object] = [first]  # the card as it was opened; further models open it again
+
+    def upload(table: Table, optimizer: OptimizerState = _NEW) -> CudaModel:
+        card = free.pop() if free else open_card(number)
+        return CudaModel(card, host.kernels(), photos, table, optimizer)
+
+    version = first.driver_version
+    held = EngineMemory(
+        per_gaussian=BYTES_PER_GAUSSIAN,
+        per_pixel=BYTES_PER_PIXEL,
+        fixed=FIXED_BYTES,
+        available=lambda: first.limit - first.bytes,
+        held=lambda: first.bytes,
+        of_the_host=False,
+    )
+    return Backend(
+        facts=Facts(
+            name="cuda",
+            device=f"cuda:{number}",
+            arithmetic=f"cuda {first.name}, driver {version}, {first.image}",
+            deterministic=True,
+            fused=True,
+            details={
+                "card": first.name,
+                "compute_capability": first.capability,
+                "driver_cuda": f"{version // 1000}.{version // 10 % 100}",
+                "image": first.image,
+                "card_memory_limit": first.limit,
+                "threads": host.native.threads,
+            },
+        ),
+        memory=held,
+        upload=upload,
+        photo=photos.deliver,
+        similarity=host.similarity,
+        neighbour_distance=host.neighbour_distance,
+        morton_order=host.morton_order,
+        synchronize=lambda: first.synchronize(),
+    )

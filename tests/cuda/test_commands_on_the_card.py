@@ -1,0 +1,152 @@
+"""The commands as a person types them, on the stand-in: train, resume, eval, selftest, doctor, refusals."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "story"))
+
+from standin import Standin
+from tiny_scene import write_tiny_scene
+
+from splatmeter.backends.cuda import selftest as checks_of
+from splatmeter.backends.cuda.selftest import Check
+from splatmeter.cli import main
+from splatmeter.lab.plan import protocol
+from splatmeter.train import container
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_scene(tmp_path_factory.mktemp("scene"))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, scene: Path) -> None:
+    """Shared by the tests here, so that the self-test is passed once."""
+    monkeypatch.setenv("SPLATMETER_CACHE", str(scene.parent / "cache"))
+
+
+def words(scene: Path, folder: Path, *more: str) -> list[str]:
+    settings = ["--eval", "--iterations", "12", "--test-iterations", "12", "--densify-from-iter", "3"]
+    settings += ["--densification-interval", "5", "--max-gaussians", "150", "--quiet"]
+    return ["train", "-s", str(scene), "-m", str(folder), *settings, *more]
+
+
+@pytest.mark.parametrize("device", ["cuda", "auto"])
+def test_a_training_runs_on_the_card_and_says_so(
+    standin: Standin, scene: Path, tmp_path: Path, device: str
+) -> None:
+    folder = tmp_path / "run"
+    assert main.main(words(scene, folder, "--device", device, "--checkpoint-iterations", "7")) == 0
+    lines = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    told = lines[0]["environment"]
+    assert told["backend"] == "cuda" and told["backend_device"] == "cuda:0" and told["backend_fused"] is True
+    progress = [line for line in lines if line["event"] == "progress"]
+    assert all(line["device_memory_bytes"] > 0 for line in progress)
+    if device == "auto":
+        return
+    end = ["-m", str(folder), "--device", "cuda"]
+    assert main.main(["eval", *end]) == 0
+    assert main.main(["render", *end, "--quiet", "--skip-train"]) == 0
+    last = container.read(folder / "chkpnt7.safetensors")[1]
+    assert last["engine"]["arithmetic"].startswith("cuda stand-in")
+    assert main.main(["train", "-m", str(folder), "--resume", "--iterations", "14", "--quiet", *end[2:]]) == 0
+
+
+def test_the_self_test_prints_one_block_without_paths(
+    standin: Standin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["selftest", "--quick", "--threads", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "stand-in" in said and "all right" in said and "WRONG" not in said
+    assert str(Path.home()) not in said and str(standin.path) not in said
+
+
+def test_a_card_that_is_wrong_is_named_with_the_operation_and_not_used(
+    standin: Standin,
+    scene: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SPLATMETER_CACHE", str(tmp_path / "fresh"))
+
+    def wrong(*_: object) -> list[Check]:
+        return [Check("render, mip", 1e-7, 2e-5), Check("settling", float("nan"), 2e-3)]
+
+    monkeypatch.setattr("splatmeter.backends.cuda.trust.checks", wrong)
+    assert main.main(words(scene, tmp_path / "a", "--device", "cuda")) == 69
+    assert "failed its self-test: settling" in capsys.readouterr().err
+    assert not (tmp_path / "a").exists()
+    assert main.main(words(scene, tmp_path / "b")) == 0
+    told = json.loads((tmp_path / "b" / "events.jsonl").read_text().splitlines()[0])["environment"]
+    assert told["backend"] == "native" and "settling" in told["backend_card_not_used"]
+    monkeypatch.setattr(checks_of, "checks", wrong)
+    assert main.main(["selftest", "--quick"]) == 1
+    assert "1 wrong" in capsys.readouterr().out
+
+
+def test_a_card_that_has_passed_is_not_asked_again(
+    standin: Standin, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main.main(words(scene, tmp_path / "a", "--device", "cuda")) == 0
+
+    def never(*_: object) -> list[Check]:
+        raise AssertionError("asked again")
+
+    monkeypatch.setattr("splatmeter.backends.cuda.trust.checks", never)
+    assert main.main(words(scene, tmp_path / "b", "--device", "cuda")) == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("devices", 0, "no card"),
+        ("capability", 70, "compute capability 7.0"),
+        ("memory", 60 << 20, "on the card"),
+    ],
+)
+def test_every_refusal_is_one_sentence_and_code_69(
+    schedule: Standin,
+    scene: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+    value: int,
+    said: str,
+) -> None:
+    schedule.option(option, value)
+    assert main.main(words(scene, tmp_path / "a", "--device", "cuda")) == 69
+    complaint = capsys.readouterr().err
+    assert said in complaint and complaint.count("\n") == 1
+    assert not (tmp_path / "a").exists()
+
+
+def test_without_a_driver_the_cpu_trains_and_cuda_is_refused(
+    scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SPLATMETER_LIBCUDA", "/nonexistent/libcuda.so.1")
+    assert main.main(words(scene, tmp_path / "a", "--device", "cuda")) == 69
+    assert "No NVIDIA driver was found" in capsys.readouterr().err
+    assert main.main(["selftest"]) == 69
+    assert main.main(words(scene, tmp_path / "b")) == 0
+    assert main.main(words(scene, tmp_path / "c", "--device", "gpu")) == 64
+    assert "--device gpu makes no sense" in capsys.readouterr().err
+
+
+def test_doctor_names_the_card(standin: Standin, capsys: pytest.CaptureFixture[str]) -> None:
+    main.main(["doctor"])
+    assert "card stand-in (emulated, no card)" in capsys.readouterr().out
+
+
+def test_a_lab_pins_the_device_it_begins_with(
+    standin: Standin, scene: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = tmp_path / "lab"
+    assert main.main(["lab", "--lab", str(lab), "init", "--scene", str(scene)]) == 0
+    assert protocol.read(lab / "protocol.toml").options[-2:] == ("--device", "cuda:0")
