@@ -1,4 +1,4 @@
-"""Whatever card this machine has, tests do not use it by themselves: only tests/cuda asks for one, a stand-in."""
+"""Whatever card this machine has, tests do not use it: only tests/cuda asks for one, and gets a stand-in."""
 
 from __future__ import annotations
 

@@ -235,6 +235,18 @@ class PyCard : public HoldsAccount {
   void sort_narrow(Words keys, int bits, Words order) { engine_->sort_keys(keys.data(), uint32_t(keys.size()), bits, order.data()); }
 
   int attribute(int number) { return engine_->card().attribute(number); }
+  void set_timing(bool on) { engine_->card().set_timing(on); }
+  nb::dict timings() {  // milliseconds by kernel since the last call
+    std::vector<std::pair<std::string, double>> list;
+    {
+      Unlocked unlocked;
+      engine_->card().use();
+      list = engine_->card().timings();
+    }
+    nb::dict result;
+    for (const auto& [name, milliseconds] : list) result[name.c_str()] = milliseconds;
+    return result;
+  }
   size_t limit() { return engine_->arena().limit(); }
   void reset_peak() { engine_->arena().reset_peak(); }
   size_t most_bytes() { return engine_->arena().most_bytes(); }
@@ -296,6 +308,8 @@ void bind_cuda(nb::module_& m) {
       PyErr_SetObject(error.ptr(), nb::make_tuple(kTroubles[int(e.kind)], e.what()).ptr());
     }
   });
+  m.def("card_memory", &card::MemoryModel::training, nb::arg("rows"), nb::arg("pairs"), nb::arg("pixels"), nb::arg("photo_bytes"),
+        "bytes on the card that training takes at most, growth included");
   nb::class_<PyCard> card(m, "Card");
   bind_account(card);
   card.def(nb::init<int, const std::vector<std::tuple<int, bool, nb::bytes>>&>())
@@ -336,6 +350,8 @@ void bind_cuda(nb::module_& m) {
       .def("scan", &PyCard::scan)
       .def("sort", &PyCard::sort)
       .def("sort", &PyCard::sort_narrow)
+      .def("set_timing", &PyCard::set_timing)
+      .def("timings", &PyCard::timings)
       .def_prop_ro("photo_bytes", &PyCard::photo_bytes)
       .def_prop_ro("launches", &PyCard::launches)
       .def_prop_ro("host_waits", &PyCard::host_waits)

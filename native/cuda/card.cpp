@@ -67,7 +67,9 @@ int Card::attribute(int number) const {
 
 void Card::launch_bytes(Kernel kernel, Grid grid, unsigned threads, void* arguments) {
   void* parameters[] = {arguments};
+  if (timing_) timed_.push_back({kernel, timing_event(), timing_event()}), record(timed_.back().begin);
   driver_->check(driver_->cuLaunchKernel(functions_[kernel], grid.x, grid.y, grid.z, threads, 1, 1, 0, stream_, parameters, nullptr), kNames[kernel]);
+  if (timing_) record(timed_.back().end);
   launches_++;
 }
 void Card::fill_bytes(Address to, unsigned char byte, size_t bytes) {
@@ -90,10 +92,32 @@ void Card::make_sure_of(Event event) {
 void Card::stream_waits_for(Event event, Stream stream) { driver_->check(driver_->cuStreamWaitEvent(stream ? stream : stream_, event, 0), "waiting for a copy"); }
 void Card::synchronize() { host_waits_++, driver_->check(driver_->cuStreamSynchronize(stream_), "working"); }
 
-Event Card::new_event() {
+Event Card::new_event(bool timing) {
   Event event = nullptr;
-  driver_->check(driver_->cuEventCreate(&event, kNoTiming), "making an event");
+  driver_->check(driver_->cuEventCreate(&event, timing ? 0 : kNoTiming), "making an event");
   return events_.push_back(event), event;
+}
+
+Event Card::timing_event() {
+  if (idle_timing_events_.empty()) return new_event(true);
+  const Event event = idle_timing_events_.back();
+  return idle_timing_events_.pop_back(), event;
+}
+
+std::vector<std::pair<std::string, double>> Card::timings() {
+  synchronize();
+  double sums[kKernels] = {};
+  for (const Timed& one : timed_) {
+    float milliseconds = 0;
+    driver_->check(driver_->cuEventElapsedTime(&milliseconds, one.begin, one.end), "reading the clock");
+    sums[one.kernel] += milliseconds;
+    idle_timing_events_.push_back(one.begin), idle_timing_events_.push_back(one.end);
+  }
+  timed_.clear();
+  std::vector<std::pair<std::string, double>> result;
+  for (int k = 0; k < kKernels; k++)
+    if (sums[k] > 0) result.emplace_back(kNames[k], sums[k]);
+  return result;
 }
 
 }  // namespace splat::card

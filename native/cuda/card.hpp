@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arena.hpp"
@@ -49,7 +50,11 @@ class Card {
   void stream_waits_for(Event event, Stream stream = nullptr);  // the compute stream does, or another one
   void synchronize();
 
-  Event new_event();                   // lives as long as the card
+  // Time by kernel, for profiles: two events around each launch from here on.
+  void set_timing(bool on) { timing_ = on; }
+  std::vector<std::pair<std::string, double>> timings();  // milliseconds since the last call; waits
+
+  Event new_event(bool timing = false);  // lives as long as the card
   Context context() const { return context_; }
   Stream copy_stream() const { return copy_stream_; }
   const Driver& driver() const { return *driver_; }
@@ -74,7 +79,11 @@ class Card {
   Module module_ = nullptr;
   Stream stream_ = nullptr, copy_stream_ = nullptr;
   Function functions_[kKernels] = {};
-  std::vector<Event> events_;
+  struct Timed { Kernel kernel; Event begin, end; };
+  Event timing_event();
+  std::vector<Event> events_, idle_timing_events_;
+  std::vector<Timed> timed_;
+  bool timing_ = false;
   std::atomic<size_t> launches_ = 0, host_waits_ = 0;  // photos come from another thread
 };
 

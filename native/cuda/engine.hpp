@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "frame.hpp"
+#include "memory_model.hpp"
 #include "photos.hpp"
 #include "primitives.hpp"
 

@@ -16,6 +16,10 @@ struct Engine::GrowthSpace {
       : gradient(e.arena_, "growth"), absolute(e.arena_, "growth"), means(e.arena_, "growth"), bounds(e.arena_, "growth"), keys(e.arena_, "growth"), least(e.arena_, "growth"),
         codes(e.arena_, "growth"), flags(e.arena_, "growth"), counts(e.arena_, "growth"), digit_counts(e.arena_, "growth"), ties(e.arena_, "growth"), kept(e.arena_, "growth"),
         cloned(e.arena_, "growth"), split(e.arena_, "growth"), sources(e.arena_, "growth"), state(e.arena_, "growth"), sort(e.card_, e.arena_, e.scan_, "the order of rows") {}
+  void let_go(const u32* order) {  // all but what rearranging needs
+    sort.keep_only(order), codes.release(), bounds.release(), gradient.release(), absolute.release(), keys.release(), least.release(), flags.release(), counts.release();
+    digit_counts.release(), ties.release(), kept.release(), cloned.release(), split.release();
+  }
   CardBuffer<float> gradient, absolute, means, bounds;
   CardBuffer<u64> keys, least, codes;
   CardBuffer<u32> flags, counts, digit_counts, ties, kept, cloned, split, sources;
@@ -105,6 +109,7 @@ Change Engine::grow(const GrowthRule& rule) {
   for (const auto& one : scans) scan_({.values = a.flags, .limit = table_.count, .out = one.out.data(), .shift = one.shift, .mask = 1});
   card_.launch(Card::k_growth_place, {a.blocks}, kThreads, a);
   const u32* order = morton_order(a.means, 3, count, space.sort, space.bounds, space.codes);
+  space.let_go(order);
   rearrange(count, first_child, float(std::log(rule.shrink)), a.sources, a.means, order);
   card_.synchronize();
   return change;

@@ -1,8 +1,8 @@
-"""What the compilers make of the kernels: registers, spills, shared memory, warps a multiprocessor, instructions a pair.
+"""What the compilers make of the kernels: registers, spills, shared memory, warps, instructions a pair.
 
-    python native/cuda/kernel_report.py           # writes native/cuda/kernel_report.md, which the repository keeps
-    python native/cuda/kernel_report.py --check   # fails on 10 % more registers than kept, on any spill, on more
-                                                  # instructions a pair than the design has
+    python native/cuda/kernel_report.py          # writes native/cuda/kernel_report.md, which is kept
+    python native/cuda/kernel_report.py --check  # fails on 10 % more registers than kept, on any spill,
+                                                 # on more instructions a pair than the design has
 
 NVRTC 12.8 (which makes the images) and nvcc 13 are asked where they are there; nvdisasm counts instructions
 (pip install nvidia-cuda-nvdisasm). What is missing is named.
@@ -60,10 +60,15 @@ Usages = dict[str, dict[int, Usage]]  # by kernel, then architecture
 
 def threads_of() -> dict[str, int]:
     """Threads a block by kernel, from the launch bounds in the source."""
-    sizes = {name: int(value) for name, value in re.findall(r"(kThreads|kProjectThreads|kUpdateThreads) = (\d+)", _arguments())}
+    sizes = {
+        name: int(value)
+        for name, value in re.findall(r"(kThreads|kProjectThreads|kUpdateThreads) = (\d+)", _arguments())
+    }
     tiles = re.search(r"kTilesPerBlock = (\d+)", _arguments())
     sizes["kBlendThreads"] = 32 * int(tiles.group(1)) if tiles else 0
-    found = re.findall(r"KERNEL\((\w+), (\w+),", "".join(path.read_text("utf-8") for path in sorted(KERNELS.glob("*.cu"))))
+    found = re.findall(
+        r"KERNEL\((\w+), (\w+),", "".join(path.read_text("utf-8") for path in sorted(KERNELS.glob("*.cu")))
+    )
     return {kernel: sizes[threads] for threads, kernel in found}
 
 
@@ -87,7 +92,9 @@ def parsed(text: str) -> dict[str, Usage]:
     for line in text.splitlines():
         if found := re.search(r"entry function '(\w+)'", line):
             name = found.group(1)
-        elif found := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line):
+        elif found := re.search(
+            r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line
+        ):
             stack, spilled = int(found.group(1)), int(found.group(2)) + int(found.group(3))
         elif found := re.search(r"Used (\d+) registers", line):
             shared = re.search(r"(\d+) bytes smem", line)
@@ -99,11 +106,22 @@ def by_nvcc() -> tuple[str, Usages]:
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         raise CompilerMissing("nvcc is missing: it was not asked")
-    version = re.search(r"V(\d+\.\d+)", subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout)
+    version = re.search(
+        r"V(\d+\.\d+)", subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
+    )
     usages: Usages = {}
     with tempfile.TemporaryDirectory() as folder:
         for architecture in ARCHITECTURES:
-            command = [nvcc, "-std=c++17", "-O3", "-use_fast_math", f"-arch=sm_{architecture}", "-cubin", "-Xptxas", "-v"]
+            command = [
+                nvcc,
+                "-std=c++17",
+                "-O3",
+                "-use_fast_math",
+                f"-arch=sm_{architecture}",
+                "-cubin",
+                "-Xptxas",
+                "-v",
+            ]
             done = subprocess.run(
                 [*command, "-o", str(Path(folder) / "kernels.cubin"), str(KERNELS / "all.cu")],
                 capture_output=True, text=True, check=False,
@@ -128,13 +146,26 @@ def by_nvrtc() -> tuple[str, Usages]:
 def table_of(title: str, usages: Usages) -> list[str]:
     names = " / ".join(f"sm_{architecture}" for architecture in ARCHITECTURES)
     lines = [f"## {title}", "", f"Columns: {names}.", ""]
-    lines += ["| kernel | threads | registers | stack | spilled | shared | warps |", "|---|---|---|---|---|---|---|"]
+    lines += [
+        "| kernel | threads | registers | stack | spilled | shared | warps |",
+        "|---|---|---|---|---|---|---|",
+    ]
     threads = threads_of()
     for kernel in sorted(usages):
         of = [usages[kernel][architecture] for architecture in ARCHITECTURES]
         warps = [warps_of(usage, threads[kernel], at) for usage, at in zip(of, ARCHITECTURES, strict=True)]
-        columns = [[u.registers for u in of], [u.stack for u in of], [u.spilled for u in of], [u.shared for u in of], warps]
-        lines.append(f"| {kernel} | {threads[kernel]} | " + " | ".join(" / ".join(map(str, column)) for column in columns) + " |")
+        columns = [
+            [u.registers for u in of],
+            [u.stack for u in of],
+            [u.spilled for u in of],
+            [u.shared for u in of],
+            warps,
+        ]
+        lines.append(
+            f"| {kernel} | {threads[kernel]} | "
+            + " | ".join(" / ".join(map(str, column)) for column in columns)
+            + " |"
+        )
     return [*lines, ""]
 
 
@@ -151,21 +182,29 @@ def complaints(text: str, title: str, usages: Usages) -> list[str]:
     for kernel, of in usages.items():
         for index, architecture in enumerate(ARCHITECTURES):
             usage, before = of[architecture], kept.get(kernel, [0] * len(ARCHITECTURES))[index]
+            where = f"{title}: {kernel} on sm_{architecture}"
             if usage.spilled or usage.stack:
-                found.append(f"{title}: {kernel} spills on sm_{architecture}: {usage.spilled} bytes, stack {usage.stack}")
+                found.append(f"{where}: spills {usage.spilled} bytes, stack {usage.stack}")
             if usage.registers > MORE_REGISTERS * before:
-                found.append(f"{title}: {kernel} takes {usage.registers} registers on sm_{architecture}, {before} are kept")
+                found.append(f"{where}: takes {usage.registers} registers, {before} are kept")
     return found
 
 
 def instructions_section(counts: dict[str, float]) -> list[str]:
-    lines = ["## Instructions a pair of one tile", "", "sm_120, NVRTC 12.8, as gpu-engine.md 6.5 counts them at 2 M Gaussians.", ""]
+    lines = [
+        "## Instructions a pair of one tile",
+        "",
+        "sm_120, NVRTC 12.8, as gpu-engine.md 6.5 counts them at 2 M Gaussians.",
+        "",
+    ]
     lines += ["| kernel | instructions | at most |", "|---|---|---|"]
     return [*lines, *(f"| {kernel} | {count:.1f} | {MOST[kernel]} |" for kernel, count in counts.items()), ""]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
     lines = ["# Kernel report", "", "Made by `python native/cuda/kernel_report.py`; do not edit.", ""]
@@ -184,7 +223,11 @@ def main() -> int:
     try:
         counts = instructions_a_pair(compiled(compiler(), "sm_120"))
         lines += instructions_section(counts)
-        found += [f"{kernel}: {count:.1f} instructions a pair" for kernel, count in counts.items() if count > MOST[kernel]]
+        found += [
+            f"{kernel}: {count:.1f} instructions a pair"
+            for kernel, count in counts.items()
+            if count > MOST[kernel]
+        ]
     except (CompilerMissing, DisassemblerMissing) as problem:
         print(problem, file=sys.stderr)
         missing += 1

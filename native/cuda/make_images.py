@@ -1,10 +1,10 @@
 """Kernels to images with the pinned compiler, NVRTC 12.8 (pip install 'nvidia-cuda-nvrtc-cu12==12.8.*').
 
-    python native/cuda/make_images.py            # PTX into src/splatmeter/backends/cuda/images, which the repository keeps
+    python native/cuda/make_images.py            # PTX into src/splatmeter/backends/cuda/images, which is kept
     python native/cuda/make_images.py --check    # fails if the kept PTX is not what the source gives
     python native/cuda/make_images.py --cubins OUT  # for wheels: one for each architecture, not kept
 
-PTX carries the version of its compiler: 12.8 writes what every driver takes that knows an RTX 50 (R570 and newer).
+PTX carries the version of its compiler: 12.8 writes what every driver takes that knows an RTX 50 (R570 on).
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def _renumbered(kernel: str) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--cubins", type=Path)
     arguments = parser.parse_args()

@@ -1,13 +1,14 @@
 """Instructions of the blending kernels a pair of one tile, counted in machine code as gpu-engine.md 6.5 does.
 
-A pair costs what its loop has beside the eight subtiles' bodies, one body for each subtile it reaches, one branch for
-each that it does not, and its share of what a batch of 32 costs. A garden of 2 M Gaussians at 1297 x 840 has 2.86
-subtiles a pair.
+A pair costs what its loop has beside the eight subtiles' bodies, one body for each subtile it reaches, one
+branch for each that it does not, and its share of what a batch of 32 costs. A garden of 2 M Gaussians at
+1297 x 840 has 2.86 subtiles a pair.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 import shutil
 import statistics
@@ -31,7 +32,9 @@ def disassembler() -> str:
     for folder in (spec.submodule_search_locations or []) if spec else []:
         found = found or next((str(path) for path in sorted(Path(folder).glob("*/bin/nvdisasm"))), None)
     if not found:
-        raise DisassemblerMissing("nvdisasm is missing: pip install nvidia-cuda-nvdisasm; instructions were not counted")
+        raise DisassemblerMissing(
+            "nvdisasm is missing: pip install nvidia-cuda-nvdisasm; instructions were not counted"
+        )
     return found
 
 
@@ -40,7 +43,9 @@ def instructions_of(cubin: bytes) -> dict[str, tuple[list[str], dict[str, int]]]
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        text = subprocess.run([disassembler(), "-c", file.name], capture_output=True, text=True, check=True).stdout
+        text = subprocess.run(
+            [disassembler(), "-c", file.name], capture_output=True, text=True, check=True
+        ).stdout
     kernels = {}
     for part in re.split(r"\n\s*\.section\s+\.text\.", text)[1:]:
         lines, labels = [], {}
@@ -64,7 +69,7 @@ def loops(lines: list[str], labels: dict[str, int]) -> list[tuple[int, int]]:
 
 
 def a_pair(lines: list[str], labels: dict[str, int]) -> float:
-    """The innermost loop that has eight exponentials is the walk over pairs; the one around it takes a batch."""
+    """The inner loop with eight exponentials is the walk over pairs; the one around it takes a batch."""
     walks = []
     for begin, end in loops(lines, labels):
         exponentials = [at for at in range(begin, end + 1) if "MUFU.EX2" in lines[at]]
@@ -72,8 +77,10 @@ def a_pair(lines: list[str], labels: dict[str, int]) -> float:
             walks.append((end - begin + 1, exponentials))
     walk, exponentials = min(walks)
     batch = max(walks)[0] - walk
-    distances = [after - before for before, after in zip(exponentials, exponentials[1:], strict=False)]
-    body = min(statistics.median(distances), statistics.mean(distances))  # the compiler mixes bodies: err upwards
+    distances = [after - before for before, after in itertools.pairwise(exponentials)]
+    body = min(
+        statistics.median(distances), statistics.mean(distances)
+    )  # the compiler mixes bodies: err upwards
     return walk - SUBTILES * body + REACHED * body + (SUBTILES - REACHED) + batch / BATCH
 
 

@@ -33,6 +33,14 @@ template <class Key> void Sorter<Key>::release() {
   for (int k = 0; k < 2; k++) keys_[k].release(), values_[k].release();
 }
 
+template <class Key> void Sorter<Key>::keep_only(const u32* values) {
+  counts_.release();
+  for (int k = 0; k < 2; k++) {
+    keys_[k].release();
+    if (values_[k].data() != values) values_[k].release();
+  }
+}
+
 // ---- for tests ---------------------------------------------------------------------------------------------------
 u32 Engine::scan_words(const u32* values, u32 count, u32 shift, u32 mask, u32* out) {
   card_.use();

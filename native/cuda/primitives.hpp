@@ -36,6 +36,7 @@ class Sorter {
   // By the digits of bits `from` to `to`; values null: the index. The result may be handed in again, for more digits.
   Sorted<Key> operator()(const Key* keys, const u32* values, const u32* count, u32 limit, int from, int to, double reserve = 1);
   void release();
+  void keep_only(const u32* values);  // of what it returned last
 
  private:
   Card& card_;

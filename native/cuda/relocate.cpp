@@ -60,6 +60,7 @@ Change Engine::relocate(u32 budget, double lowest_opacity, const u32* keys) {
   if (a.copies) card_.launch(Card::k_relocate_draw, {blocks_of(a.copies, kThreads)}, kThreads, a);
   card_.launch(Card::k_relocate_share, {blocks}, kThreads, a);
   const u32* order = morton_order(a.means, 3, count, sort, bounds, codes);
+  sort.keep_only(order), codes.release(), weights.release(), sums.release(), flags.release(), times.release(), live_before.release();
   rearrange(count, count, 0.f, a.sources, a.means, order);
   card_.synchronize();
   return {a.copies, 0, n - live};

@@ -8,7 +8,6 @@
 namespace splat::card {
 namespace {
 
-constexpr double kSpare = 1.3;       // pairs are reserved for this much more than were seen
 constexpr size_t kReports = 8;
 constexpr int kDepthDigits = 27;     // bits of depth from 0.2 to 13107: three digits; farther ones need a fourth
 constexpr u32 kMostPairs = 0x7fffffffu;
@@ -66,7 +65,7 @@ void Engine::wait_for_counters() {
   while (steps_reported_ < steps_) reports_.push_back(reports_on_their_way_[steps_reported_++ % kReports]);
   require(counters_.pairs <= kMostPairs, "these Gaussians touch more than 2^31 tiles of one image: they are far too large");
   if (counters_.pairs > pair_capacity_ || !pair_capacity_) {
-    const size_t wanted = size_t(kSpare * counters_.pairs) + kBlockItems;
+    const size_t wanted = size_t(kSparePairs * counters_.pairs) + kBlockItems;
     pair_capacity_ = u32(std::min(wanted, size_t(kMostPairs)));
     pair_keys_.at_least(pair_capacity_), pair_rows_.at_least(pair_capacity_), slots_.at_least(size_t(pair_capacity_) * kSlotWidth), touched_.at_least(pair_capacity_);
   }
@@ -80,7 +79,7 @@ void Engine::bin() {
   scan_({.values = tiles_.data(), .limit = visible, .out = offsets_.at_least(n), .order = by_depth_.values, .mask = ~kVisible});
   const EmitArguments e = {frame_, counters, by_depth_.values, offsets_.data(), tiles_.data(), splats_.data(), pair_capacity_, first_pair_.at_least(n), pair_keys_.data(), pair_rows_.data()};
   card_.launch(Card::k_emit, {blocks_of(visible, kThreads)}, kThreads, e);
-  by_tile_ = pair_sort_(pair_keys_.data(), nullptr, nullptr, counters_.pairs, 0, bits_of(tiles), kSpare);
+  by_tile_ = pair_sort_(pair_keys_.data(), nullptr, nullptr, counters_.pairs, 0, bits_of(tiles), kSparePairs);
   const TileBeginsArguments t = {by_tile_.keys, counters, pair_capacity_, tiles, begins_.at_least(tiles + 1)};
   card_.launch(Card::k_tile_begins, {blocks_of(size_t(counters_.pairs) + 1, kThreads)}, kThreads, t);
 }

@@ -11,6 +11,9 @@ sys.path.append(str(Path(__file__).parents[1] / "parity"))  # its scenes visit e
 from standin import Standin, built
 from twins import CardTwin, NativeTwin
 
+USUAL = {"seed": 0, "preempt": 0, "checks": 1, "memory": 16 << 30, "foreign": 0, "capability": 120}
+USUAL |= {"allocations": -1, "launches": -1, "devices": 1}
+
 
 @pytest.fixture(scope="module")
 def standin() -> Iterator[Standin]:
@@ -27,8 +30,7 @@ def schedule(standin: Standin) -> Iterator[Standin]:
     """Whatever a test turns is turned back."""
     yield standin
     standin.forget_error()
-    for name, value in (("seed", 0), ("preempt", 0), ("checks", 1), ("memory", 16 << 30), ("foreign", 0),
-                        ("allocations", -1), ("launches", -1), ("devices", 1), ("capability", 120)):  # fmt: skip
+    for name, value in USUAL.items():
         standin.option(name, value)
 
 

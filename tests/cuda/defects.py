@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (edits are quoted as they stand)
 """Planted defects: one edit each, in a kernel or in the host code, and the tests that must notice it.
 
 A suite that passes with one of these in place is not worth its time. The list grows with the code.
@@ -61,7 +62,7 @@ DEFECTS = [
     kernel("a digit's counter is read and written at once", "sort.cu", WARP_BARRIER, "", SORTING),
     kernel("the next keys come before the counter is written", "sort.cu", WARP_BARRIER, "", SORTING, 1),
     kernel("equal keys in the wrong order", "sort.cu", "alike & ((1u << lane) - 1)", "alike & ~((2u << lane) - 1)", SORTING),
-    kernel("lanes without a key count too", "sort.cu", "if (!valid) alike = ~alike;", "", SORTING),
+    kernel("lanes without a key count too", "sort.cu", "__ballot_sync(kAllLanes, valid)", "kAllLanes", SORTING),
     kernel("the last key of a block is left out", "sort.cu", "if (i < count) count_up", "if (i + 1 < count) count_up", SORTING),
     kernel("a visible row too many", "bin.cu", "if (row >= a.count || ", "if (row > a.count || ", STEP),
     kernel("the scan of visible rows forgets what it carries", "bin.cu", "carry + before", "before", ("test_many_rows.py",)),

@@ -40,9 +40,13 @@ def built(kind: str = "plain", root: Path = ROOT) -> Path:
         return library
     making = Path(tempfile.mkdtemp())
     script = root / BUILD.relative_to(ROOT)
-    done = subprocess.run(["bash", str(script), str(making), kind], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", str(script), str(making), kind], capture_output=True, text=True, check=False
+    )
     if done.returncode == TOOL_MISSING:
-        pytest.skip(f"the stand-in driver was not built, and nothing of the card was tested: {done.stderr.strip()}")
+        pytest.skip(
+            f"the stand-in driver was not built, and nothing of the card was tested: {done.stderr.strip()}"
+        )
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stdout.strip() == str(making / "libcuda.so.1")
     folder.mkdir(exist_ok=True)

@@ -37,8 +37,14 @@ def behind(table: Table, steps: int, degree: int = 3) -> Owed:
     return owed_after(steps)
 
 
-def assert_same_step(card: CardTwin, cpu: NativeTwin, table: Table, owed: Owed | None, settings: RasterSettings,
-                     bar: float = GRADIENT_BAR) -> None:  # fmt: skip
+def assert_same_step(
+    card: CardTwin,
+    cpu: NativeTwin,
+    table: Table,
+    owed: Owed | None,
+    settings: RasterSettings,
+    bar: float = GRADIENT_BAR,
+) -> None:
     view, weights = camera(*SIZE, seed=3), smooth_image(*SIZE, seed=5)
     extra = np.ascontiguousarray(weights[1])
     seen = []
@@ -50,13 +56,20 @@ def assert_same_step(card: CardTwin, cpu: NativeTwin, table: Table, owed: Owed |
         engine.update(weights, 8)
         seen.append((image, gradients, engine.get()))
     (image, found, after), (other, expected, wanted) = seen
-    flipped = np.abs(image[0] - other[0]).max(axis=0) > 1e-4  # a contribution just at 1/255 may fall either way
+    flipped = (
+        np.abs(image[0] - other[0]).max(axis=0) > 1e-4
+    )  # a contribution just at 1/255 may fall either way
     assert flipped.mean() <= 3e-3
     assert np.abs(image[0] - other[0])[:, ~flipped].max(initial=0) <= COLOUR_BAR
     assert np.abs(image[1] - other[1])[~flipped].max(initial=0) <= COLOUR_BAR
     np.testing.assert_array_equal(found.visible, expected.visible)
     bar = 5e-3 if flipped.any() else bar
-    for name, columns in (("means", slice(0, 3)), ("scales", slice(3, 6)), ("rotations", slice(6, 10)), ("opacity", 10)):
+    for name, columns in (
+        ("means", slice(0, 3)),
+        ("scales", slice(3, 6)),
+        ("rotations", slice(6, 10)),
+        ("opacity", 10),
+    ):
         assert distance(found.geometry[:, columns], expected.geometry[:, columns]) <= bar, name
     for name in ("harmonics", "mean2d", "absolute"):
         assert distance(getattr(found, name), getattr(expected, name)) <= bar, name
@@ -68,7 +81,14 @@ def assert_same_step(card: CardTwin, cpu: NativeTwin, table: Table, owed: Owed |
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_step_agrees_with_every_setting(card: CardTwin, cpu: NativeTwin, name: str) -> None:
     settings, table = SETTINGS[name], random_table(300)
-    assert_same_step(card, cpu, table, behind(table, 7, settings.sh_degree), settings, 2e-3 if name in HARD else GRADIENT_BAR)
+    assert_same_step(
+        card,
+        cpu,
+        table,
+        behind(table, 7, settings.sh_degree),
+        settings,
+        2e-3 if name in HARD else GRADIENT_BAR,
+    )
 
 
 @pytest.mark.parametrize("size", [(1, 1), (16, 16), (17, 33), (64, 16)])
@@ -102,7 +122,9 @@ def test_depths_beyond_three_digits_are_sorted_too(card: CardTwin, cpu: NativeTw
     table, view = random_table(90), camera(*SIZE, seed=3)
     depth = np.random.default_rng(0).permutation(np.geomspace(3, 3e5, 90))
     positions = np.random.default_rng(1).normal(size=(90, 2)) * 0.05 * depth[:, None]
-    table.geometry[:, :3] = (np.concatenate([positions, depth[:, None]], axis=1) - view.translation) @ view.rotation
+    table.geometry[:, :3] = (
+        np.concatenate([positions, depth[:, None]], axis=1) - view.translation
+    ) @ view.rotation
     table.geometry[:, 3:6] = np.log(np.array([0.05, 0.1, 0.2]) * depth[:, None])
     launches = []
     for far in (False, True):
@@ -166,6 +188,17 @@ def test_long_lists_take_several_batches(card: CardTwin, cpu: NativeTwin) -> Non
     table.geometry[:, :3] *= 0.2
     table.geometry[:200, 10] = 6
     assert_same_step(card, cpu, table, None, SETTINGS["mip"])
+
+
+def test_what_lies_behind_finished_pixels_counts_for_nothing(card: CardTwin, cpu: NativeTwin) -> None:
+    """Sixty opaque layers over a few pixels of a tile whose other pixels stay alive: what is left of the
+    light would fall below every float."""
+    table, view = random_table(60), camera(*SIZE, seed=3)
+    positions = np.stack([np.full(60, 0.02), np.full(60, 0.01), np.linspace(3, 4, 60)], axis=1)
+    table.geometry[:, :3] = (positions - view.translation) @ view.rotation
+    table.geometry[:, 3:6] = np.log([0.08, 0.06, 0.05])
+    table.geometry[:, 10] = 12
+    assert_same_step(card, cpu, table, None, RasterSettings(kernel_size=0.0, max_alpha=0.99), 1e-3)
 
 
 def test_the_standin_is_what_runs(card: CardTwin, standin: Standin) -> None:

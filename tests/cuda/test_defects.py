@@ -15,7 +15,14 @@ from standin import ROOT, Standin, built, sources_hash
 from twins import IMAGES
 
 EMULATOR = "native/tests/emulator"
-COPIED = ("native/cuda", "native/layout.hpp", "native/engine.hpp", "native/buffer.hpp", "native/threads.hpp", "native/tests")
+COPIED = (
+    "native/cuda",
+    "native/layout.hpp",
+    "native/engine.hpp",
+    "native/buffer.hpp",
+    "native/threads.hpp",
+    "native/tests",
+)
 SHOWN_ALWAYS = {
     "blend: no barrier between storing and reading a batch",
     "sort: equal keys in the wrong order",
@@ -57,7 +64,8 @@ def noticed_by_tests(defect: Defect, folder: Path) -> str:
     tests = [str(Path(__file__).parent / name) for name in defect.tests]
     options = ["-q", "-x", "--tb=line", "-p", "no:cacheprovider", "-m", ""]
     done = run(
-        [sys.executable, "-m", "pytest", *options, *tests], SPLATMETER_TEST_STANDIN=str(folder / "out" / "libcuda.so.1")
+        [sys.executable, "-m", "pytest", *options, *tests],
+        SPLATMETER_TEST_STANDIN=str(folder / "out" / "libcuda.so.1"),
     )
     assert done.returncode in (0, 1), done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout if done.returncode == 1 else ""
@@ -77,7 +85,9 @@ def noticed_by_program(folder: Path, library: Path) -> str:
 def assert_noticed(defect: Defect, folder: Path) -> None:
     library = built()
     copy_with(defect, folder)
-    noticed = noticed_by_program(folder, library) if defect.tests == HOST else noticed_by_tests(defect, folder)
+    noticed = (
+        noticed_by_program(folder, library) if defect.tests == HOST else noticed_by_tests(defect, folder)
+    )
     assert noticed, f"{defect.name}: nobody noticed"
 
 

@@ -1,4 +1,4 @@
-"""Growth on the card: the same rows cloned, split, moved and pruned as by the rules in NumPy, in the same order."""
+"""Growth on the card: rows cloned, split, moved and pruned as by the rules in NumPy, in the same order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def visited(count: int, seed: int = 0) -> Table:
 
 
 def in_step(found: Table, expected: Table) -> Table:
-    """A child's mean may differ in its last bit, and then so may its Morton code: very few rows change places."""
+    """A child's mean may differ in its last bit, and then so may its Morton code: few rows change places."""
     one, two = (np.lexsort((t.geometry[:, 0], *t.harmonics[:, :3].T)) for t in (found, expected))
     places = np.empty(found.count, np.int64)
     places[two] = one

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-CUDA = Path(__file__).parents[2] / "native" / "cuda"
-IMAGES = Path(__file__).parents[2] / "src" / "splatmeter" / "backends" / "cuda" / "images"
-sys.path.append(str(CUDA))
+sys.path.append(str(Path(__file__).parents[2] / "native" / "cuda"))
 
 import kernel_report
 import make_images
 import pair_instructions
+
+CUDA = make_images.HERE
+IMAGES = make_images.IMAGES
 
 
 def nvrtc() -> object:
@@ -33,7 +34,9 @@ def entries(text: str) -> set[str]:
 def test_the_kept_ptx_is_what_the_source_gives() -> None:
     library = nvrtc()
     for capability in make_images.PTX:
-        assert (IMAGES / f"compute_{capability}.ptx").read_text("ascii") == make_images.ptx(library, capability)
+        assert (IMAGES / f"compute_{capability}.ptx").read_text("ascii") == make_images.ptx(
+            library, capability
+        )
 
 
 def test_other_ptx_than_the_sources_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +95,9 @@ def test_more_registers_and_spills_are_noticed() -> None:
         (kernel_report.Usage(kept.registers, 16, 0, 0), "stack"),
     ):
         usages["update"][90] = usage
-        assert [word in line and "sm_90" in line for line in kernel_report.complaints(report, title, usages)] == [True]
+        assert [
+            word in line and "sm_90" in line for line in kernel_report.complaints(report, title, usages)
+        ] == [True]
     del usages["update"]
     assert "other kernels" in kernel_report.complaints(report, title, usages)[0]
 
@@ -105,7 +110,9 @@ def test_occupancy_follows_the_scarcest_resource() -> None:
     assert kernel_report.warps_of(usage(16, 0, 0, 0), 256, 75) == 32  # warps
 
 
-def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_compiler_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(make_images.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(sys, "argv", ["make_images.py", "--check"])
     assert make_images.main() == make_images.TOOL_MISSING
@@ -116,7 +123,10 @@ def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch, capsys: py
 def test_the_compilers_still_say_what_the_report_says() -> None:
     nvrtc()
     done = subprocess.run(
-        [sys.executable, str(CUDA / "kernel_report.py"), "--check"], capture_output=True, text=True, check=False
+        [sys.executable, str(CUDA / "kernel_report.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     if "missing" in done.stderr:

@@ -12,7 +12,9 @@ TOOL_MISSING = 77
 
 
 def run(kind: str, folder: Path) -> None:
-    done = subprocess.run(["bash", str(CHECK), kind, str(folder)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", str(CHECK), kind, str(folder)], capture_output=True, text=True, check=False
+    )
     if done.returncode == TOOL_MISSING:
         pytest.skip(f"{kind} was not tried: {done.stderr.strip()}")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]

@@ -32,7 +32,11 @@ except _native.CardError as problem:
 
 def opened(device: int = 0, **variables: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", OPEN, str(device)], env=os.environ | variables, capture_output=True, text=True, check=True
+        [sys.executable, "-c", OPEN, str(device)],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout.strip()
 
@@ -47,7 +51,9 @@ def opened(device: int = 0, **variables: str) -> str:
     ],
     ids=["no driver", "no card", "an old driver", "an old card"],
 )
-def test_a_refusal_is_one_sentence(standin: Standin, variables: dict[str, str], kind: str, words: str) -> None:
+def test_a_refusal_is_one_sentence(
+    standin: Standin, variables: dict[str, str], kind: str, words: str
+) -> None:
     found, sentence = opened(**variables).split("|")
     assert found == kind and words in sentence
     assert sentence.endswith(".") and "\n" not in sentence

@@ -64,7 +64,9 @@ def filter_of(cpu: NativeTwin, table: Table, cameras: list) -> tuple[np.ndarray,
     if not seen.any():
         return np.zeros_like(distances), 0
     focal = max(one.fx for one in cameras)
-    return np.where(seen, distances, distances[seen].max()) * np.float32(np.sqrt(0.2) / focal), int(seen.sum())
+    return np.where(seen, distances, distances[seen].max()) * np.float32(np.sqrt(0.2) / focal), int(
+        seen.sum()
+    )
 
 
 @pytest.mark.parametrize("cameras", [1, 3, 70])

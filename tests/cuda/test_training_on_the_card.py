@@ -15,7 +15,9 @@ from splatmeter.ops import RasterSettings, Table
 SETTINGS = RasterSettings(absolute_gradients=True)
 SIZE = (75, 41)
 VIEWS = [camera(*SIZE, seed=seed, shift=(shift, 0.0)) for seed, shift in ((1, 0.4), (2, -0.4), (3, 0.0))]
-PHOTOS = [np.clip(128 + 60 * smooth_image(*SIZE, seed=seed), 0, 255).astype(np.uint8) for seed in range(len(VIEWS))]
+PHOTOS = [
+    np.clip(128 + 60 * smooth_image(*SIZE, seed=seed), 0, 255).astype(np.uint8) for seed in range(len(VIEWS))
+]
 
 
 def put_photos(card: CardTwin) -> None:
@@ -37,7 +39,9 @@ def train(card: CardTwin, table: Table, steps: int, observing: int | None = None
     return card.get()
 
 
-def train_on_cpu(cpu: NativeTwin, table: Table, steps: int, observing: int) -> tuple[Table, list[tuple[float, float]]]:
+def train_on_cpu(
+    cpu: NativeTwin, table: Table, steps: int, observing: int
+) -> tuple[Table, list[tuple[float, float]]]:
     cpu.put(table)
     learned, losses = 0, []
     for step in range(steps):
@@ -87,7 +91,9 @@ def test_a_step_waits_once_and_allocates_nothing(card: CardTwin, schedule: Stand
     for step in range(3, 9):
         before = schedule.count("waits")
         card.owe(owed_after(step))
-        card.card.train_step(camera_row(VIEWS[step % 3]), settings_tuple(SETTINGS), step % 3, 0.2, adam_tuple(step + 1))
+        card.card.train_step(
+            camera_row(VIEWS[step % 3]), settings_tuple(SETTINGS), step % 3, 0.2, adam_tuple(step + 1)
+        )
         assert schedule.count("waits") == before + 1
     assert card.card.allocations == allocations
     assert len(card.card.reports()) >= 5  # all but the last have come by themselves

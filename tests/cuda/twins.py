@@ -128,7 +128,9 @@ class CardTwin:
         self.card.gradients(weights, extra, *(getattr(out, field.name) for field in fields(out)))
         return out
 
-    def loss(self, photo: np.ndarray, weight: float, shape: tuple[int, ...]) -> tuple[float, float, np.ndarray]:
+    def loss(
+        self, photo: np.ndarray, weight: float, shape: tuple[int, ...]
+    ) -> tuple[float, float, np.ndarray]:
         gradient = np.empty(shape, np.float32)
         return (*self.card.loss(photo, weight, gradient), gradient)
 
@@ -172,7 +174,9 @@ class NativeTwin:
         self.engine.gradients(self.number, weights, extra, *arrays)
         return out
 
-    def loss(self, photo: np.ndarray, weight: float, shape: tuple[int, ...]) -> tuple[float, float, np.ndarray]:
+    def loss(
+        self, photo: np.ndarray, weight: float, shape: tuple[int, ...]
+    ) -> tuple[float, float, np.ndarray]:
         gradient = np.empty(shape, np.float32)
         return (*self.engine.loss(self.image[0], photo, weight, gradient), gradient)
 

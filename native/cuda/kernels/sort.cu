@@ -60,10 +60,9 @@ INLINE void count_digits(const SortArguments<Key>& a) {
   for (u32 d = threadIdx.x; d < kDigits; d += kThreads) store(a.counts, size_t(d) * a.blocks + blockIdx.x, u32(histogram[d]));
 }
 
-// Lanes with the same digit, by one ballot a bit; lanes without a key have none in common with the others.
+// Lanes that have a key, with the same digit, by one ballot a bit.
 INLINE u32 lanes_alike(u32 digit, bool valid) {
   u32 alike = __ballot_sync(kAllLanes, valid);
-  if (!valid) alike = ~alike;
   UNROLL for (int b = 0; b < kDigitBits; b++) {
     const bool bit = digit >> b & 1;
     const u32 set = __ballot_sync(kAllLanes, bit);

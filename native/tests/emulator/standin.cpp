@@ -235,7 +235,7 @@ API int cuGetErrorString(int code, const char** text) {
 }
 
 // ---- for tests ---------------------------------------------------------------------------------------------------
-API int standin_option(const char* name, const char* value) { ENTER; return set_option(name, value) ? kOk : kInvalid; }
+API int standin_option(const char* name, const char* value) { return set_option(name, value) ? kOk : kInvalid; }
 API unsigned long long standin_count(const char* what) {
   const std::string name = what;
   if (name == "launches") return launches;

@@ -11,9 +11,9 @@ from splatmeter.ops import Table
 
 __all__ = ["cuda_backend", "images", "open_card"]
 
-BYTES_PER_GAUSSIAN = 1050
-"""The table's 736, a step's workspace, and pairs at 1.3 times their number; densification gives the workspace
-up and needs one array more. By the arena's own count."""
+BYTES_PER_GAUSSIAN = 1000
+"""In training, growth included: 948 with up to 1.25 pairs a Gaussian, 989 with 1.7. The model is
+native/cuda/memory_model.hpp, which a test compares with the arena's own count."""
 
 BYTES_PER_PIXEL = 70
 """Render, gradient, maps of the loss."""
