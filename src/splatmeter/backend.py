@@ -69,7 +69,7 @@ class Ticket(Protocol):
         ...
 
     def read(self) -> Similarity:
-        """Of a loss that is not a number the first time, and of every step after it: those did nothing."""
+        """Not numbers for the first step whose loss was not one, and for all after it: those did nothing."""
         ...
 
 

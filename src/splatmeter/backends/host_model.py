@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from splatmeter import memory
 from splatmeter.backend import Change, EngineMemory, GrowthRule, OptimizerState, TrainStep
 from splatmeter.backends.kernels import Kernels, Picture, exploration
 from splatmeter.backends.lazy_adam import LazyAdam, LazyTable, Pending, lazy
@@ -45,12 +46,25 @@ class Done:
         return self.similarity
 
 
+def host_memory(per_gaussian: int, per_pixel: int, fixed: int) -> EngineMemory:
+    """Of an engine that lives in this process."""
+    return EngineMemory(
+        per_gaussian=per_gaussian,
+        per_pixel=per_pixel,
+        fixed=fixed,
+        available=lambda: memory.available_bytes(),
+        held=lambda: memory.resident_bytes(),
+        peak=lambda: memory.peak_bytes(),
+        reset_peak=lambda: memory.reset_peak(),
+    )
+
+
 class HostModel(ABC):
     """What is left to an engine: how it steps and renders, and where it keeps lazy Adam's account."""
 
-    def __init__(self, kernels: Kernels, memory: EngineMemory, table: Table) -> None:
+    def __init__(self, kernels: Kernels, held: EngineMemory, table: Table) -> None:
         self._kernels = kernels
-        self._memory = memory
+        self._memory = held
         self._table = table
         self._trainable = table.trainable
         self._current = False  # every row is up to date for certain
@@ -210,10 +224,8 @@ class HostModel(ABC):
 class ComposedModel(HostModel):
     """A step as its parts, one kernel after the other: the readable twin of what an engine does in one go."""
 
-    def __init__(
-        self, kernels: Kernels, memory: EngineMemory, table: Table, optimizer: OptimizerState
-    ) -> None:
-        super().__init__(kernels, memory, table)
+    def __init__(self, kernels: Kernels, held: EngineMemory, table: Table, optimizer: OptimizerState) -> None:
+        super().__init__(kernels, held, table)
         self._adam = LazyAdam(optimizer)
 
     def _learn(self, order: TrainStep) -> tuple[Similarity, bool]:

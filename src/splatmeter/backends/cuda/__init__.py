@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from splatmeter.backend import Backend, EngineMemory, Facts, OptimizerState
 from splatmeter.backends.cuda.card import images, open_card
 from splatmeter.backends.cuda.model import CudaModel
@@ -32,44 +34,51 @@ def cuda_backend(number: int = 0, threads: int | None = None) -> Backend:
     first = open_card(number)
     first.set_photo_budget(first.limit // PHOTO_SHARE)
     photos = CardPhotos(first)
-    free: list[object] = [first]  # the card as it was opened; further models open it again
+    free: list[Any] = [first]  # the card as it was opened; further models open it again
 
     def upload(table: Table, optimizer: OptimizerState = _NEW) -> CudaModel:
         card = free.pop() if free else open_card(number)
         return CudaModel(card, host.kernels(), photos, table, optimizer)
 
-    version = first.driver_version
-    held = EngineMemory(
-        per_gaussian=BYTES_PER_GAUSSIAN,
-        per_pixel=BYTES_PER_PIXEL,
-        fixed=FIXED_BYTES,
-        available=lambda: first.limit - first.bytes,
-        held=lambda: first.bytes,
-        peak=lambda: first.most_bytes,
-        reset_peak=lambda: first.reset_peak(),
-        of_the_host=False,
-    )
     return Backend(
-        facts=Facts(
-            name="cuda",
-            device=f"cuda:{number}",
-            arithmetic=f"cuda {first.name}, driver {version}, {first.image}",
-            deterministic=True,
-            fused=True,
-            details={
-                "card": first.name,
-                "compute_capability": first.capability,
-                "driver_cuda": f"{version // 1000}.{version // 10 % 100}",
-                "image": first.image,
-                "card_memory_limit": first.limit,
-                "threads": host.native.threads,
-            },
-        ),
-        memory=held,
+        facts=_facts(number, first, host.native.threads),
+        memory=_memory(first),
         upload=upload,
         photo=photos.deliver,
         similarity=host.similarity,
         neighbour_distance=host.neighbour_distance,
         morton_order=host.morton_order,
         synchronize=lambda: first.synchronize(),
+    )
+
+
+def _memory(card: Any) -> EngineMemory:
+    return EngineMemory(
+        per_gaussian=BYTES_PER_GAUSSIAN,
+        per_pixel=BYTES_PER_PIXEL,
+        fixed=FIXED_BYTES,
+        available=lambda: card.limit - card.bytes,
+        held=lambda: card.bytes,
+        peak=lambda: card.most_bytes,
+        reset_peak=lambda: card.reset_peak(),
+        of_the_host=False,
+    )
+
+
+def _facts(number: int, card: Any, threads: int) -> Facts:
+    version = card.driver_version
+    return Facts(
+        name="cuda",
+        device=f"cuda:{number}",
+        arithmetic=f"cuda {card.name}, driver {version}, {card.image}",
+        deterministic=True,
+        fused=True,
+        details={
+            "card": card.name,
+            "compute_capability": card.capability,
+            "driver_cuda": f"{version // 1000}.{version // 10 % 100}",
+            "image": card.image,
+            "card_memory_limit": card.limit,
+            "threads": threads,
+        },
     )

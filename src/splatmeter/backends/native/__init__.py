@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from splatmeter import memory
-from splatmeter.backend import Backend, EngineMemory, Facts, OptimizerState
+from splatmeter.backend import Backend, Facts, OptimizerState
+from splatmeter.backends.host_model import host_memory
 from splatmeter.backends.kernels import Kernels
 from splatmeter.backends.native.engine import Engine
 from splatmeter.backends.native.model import NativeModel
@@ -50,15 +50,7 @@ def native_backend(threads: int | None = None, instruction_set: str | None = Non
 
 def backend_of(engine: Engine) -> Backend:
     kernels = engine.kernels()
-    held = EngineMemory(
-        per_gaussian=BYTES_PER_GAUSSIAN,
-        per_pixel=BYTES_PER_PIXEL,
-        fixed=PROCESS_BYTES,
-        available=lambda: memory.available_bytes(),
-        held=lambda: memory.resident_bytes(),
-        peak=lambda: memory.peak_bytes(),
-        reset_peak=lambda: memory.reset_peak(),
-    )
+    held = host_memory(BYTES_PER_GAUSSIAN, BYTES_PER_PIXEL, PROCESS_BYTES)
     return Backend(
         facts=_facts(engine.native.threads),
         memory=held,

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import memory
-from ...backend import Backend, EngineMemory, Facts, OptimizerState
+from ...backend import Backend, Facts, OptimizerState
 from ...errors import MissingExtra
-from ..host_model import ComposedModel
+from ..host_model import ComposedModel, host_memory
 from ..kernels import Kernels
 
 BYTES_PER_GAUSSIAN = 3500
@@ -34,15 +33,7 @@ def reference_kernels(dtype: Any = None) -> Kernels:
 def reference_backend() -> Backend:
     torch = _torch()
     kernels = reference_kernels()
-    held = EngineMemory(
-        per_gaussian=BYTES_PER_GAUSSIAN,
-        per_pixel=BYTES_PER_PIXEL,
-        fixed=PROCESS_BYTES,
-        available=lambda: memory.available_bytes(),
-        held=lambda: memory.resident_bytes(),
-        peak=lambda: memory.peak_bytes(),
-        reset_peak=lambda: memory.reset_peak(),
-    )
+    held = host_memory(BYTES_PER_GAUSSIAN, BYTES_PER_PIXEL, PROCESS_BYTES)
     return Backend(
         facts=Facts(
             name="reference",
