@@ -187,6 +187,7 @@ class PyCard : public HoldsAccount {
 
   // ---- for tests: the primitives by themselves
   uint32_t scan(Words values, uint32_t shift, uint32_t mask, Words out) { return engine_->scan_words(values.data(), uint32_t(values.size()), shift, mask, out.data()); }
+  void scan_wide(Wide values) { engine_->scan_wide(reinterpret_cast<card::u64*>(values.data()), uint32_t(values.size())); }
   void sort(Wide keys, int bits, Words order) { engine_->sort_keys(reinterpret_cast<const card::u64*>(keys.data()), uint32_t(keys.size()), bits, order.data()); }
   void sort_narrow(Words keys, int bits, Words order) { engine_->sort_keys(keys.data(), uint32_t(keys.size()), bits, order.data()); }
 
@@ -304,6 +305,7 @@ void bind_cuda(nb::module_& m) {
            nb::arg("budget").none(), nb::arg("child_keys"))
       .def("relocate", &PyCard::relocate, nb::arg("budget").none(), nb::arg("lowest_opacity"), nb::arg("keys"))
       .def("scan", &PyCard::scan)
+      .def("scan_wide", &PyCard::scan_wide)
       .def("sort", &PyCard::sort)
       .def("sort", &PyCard::sort_narrow)
       .def("set_timing", &PyCard::set_timing)

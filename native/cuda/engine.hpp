@@ -87,6 +87,7 @@ class Engine {
 
   // ---- for tests (primitives.cpp): the host's arrays through scan and sort
   u32 scan_words(const u32* values, u32 count, u32 shift, u32 mask, u32* out);
+  void scan_wide(u64* values, u32 count);  // relocate.cpp
   template <class Key> void sort_keys(const Key* keys, u32 count, int bits, u32* order);
 
   u32 pair_count() const { return counters_.pairs; }
@@ -98,6 +99,7 @@ class Engine {
   GrowthArguments decide(const GrowthRule& rule, GrowthSpace& space);
   const u32* morton_order(const float* means, u32 stride, u32 count, Sorter<u64>& sort, CardBuffer<float>& bounds, CardBuffer<u64>& codes);
   size_t room_for(u32 count) const;
+  void wide_scan(u64* values, u32 count, CardBuffer<u64>& sums);
   void rearrange(u32 count, u32 first_child, float shrink, const u32* sources, const float* means, const u32* order);
   void project();
   void sort_by_depth();

@@ -24,8 +24,26 @@ std::vector<double> coefficients() {
 
 }  // namespace
 
+// Each with itself, in place.
+void Engine::wide_scan(u64* values, u32 count, CardBuffer<u64>& sums) {
+  const u32 blocks = blocks_of(count, kBlockItems);
+  const WideScanArguments a = {count, blocks, values, sums.at_least(blocks)};
+  card_.launch(Card::k_wide_scan_sums, {blocks}, kThreads, a);
+  card_.launch(Card::k_wide_scan_top, {}, kThreads, a);
+  card_.launch(Card::k_wide_scan_apply, {blocks}, kThreads, a);
+}
+
+void Engine::scan_wide(u64* values, u32 count) {  // for tests
+  card_.use();
+  CardBuffer<u64> there(arena_, "a test"), sums(arena_, "a test");
+  card_.to_card(there.at_least(count), static_cast<const u64*>(values), count);
+  wide_scan(there.data(), count, sums);
+  card_.to_host(values, static_cast<const u64*>(there.data()), count);
+  card_.synchronize();
+}
+
 Change Engine::relocate(u32 budget, double lowest_opacity, const u32* keys) {
-  const u32 n = table_.count, blocks = blocks_of(n, kThreads), scan_blocks = blocks_of(n, kBlockItems);
+  const u32 n = table_.count, blocks = blocks_of(n, kThreads);
   if (!n) return {};
   card_.use();
   release_workspace();
@@ -52,10 +70,7 @@ Change Engine::relocate(u32 budget, double lowest_opacity, const u32* keys) {
   const std::vector<double> factors = coefficients();
   a.coefficients = table.at_least(factors.size()), a.sources = sources.at_least(count), a.means = means.at_least(3 * size_t(count));
   card_.to_card(table.data(), factors.data(), factors.size());
-  const WideScanArguments scan = {n, scan_blocks, weights.data(), sums.at_least(scan_blocks)};
-  card_.launch(Card::k_wide_scan_sums, {scan_blocks}, kThreads, scan);
-  card_.launch(Card::k_wide_scan_top, {}, kThreads, scan);
-  card_.launch(Card::k_wide_scan_apply, {scan_blocks}, kThreads, scan);
+  wide_scan(weights.data(), n, sums);
   card_.launch(Card::k_relocate_keep, {blocks}, kThreads, a);
   if (a.copies) card_.launch(Card::k_relocate_draw, {blocks_of(a.copies, kThreads)}, kThreads, a);
   card_.launch(Card::k_relocate_share, {blocks}, kThreads, a);

@@ -20,6 +20,15 @@ def test_scans_are_exact(card: CardTwin, schedule: Standin, count: int) -> None:
     assert total == wanted.sum()
 
 
+@pytest.mark.parametrize("count", [1, 2049, 530_000])
+def test_wide_scans_are_exact(card: CardTwin, schedule: Standin, count: int) -> None:
+    schedule.option("checks", int(count < 100_000))
+    values = np.random.default_rng(3).integers(0, 1 << 40, count, dtype=np.uint64)
+    expected = np.cumsum(values)
+    card.card.scan_wide(values)
+    np.testing.assert_array_equal(values, expected)
+
+
 @pytest.mark.parametrize("bits", [5, 9, 18, 32])
 @pytest.mark.parametrize("count", [0, 1, 33, 2047, 5000])
 def test_sorting_keeps_the_order_of_equals(card: CardTwin, count: int, bits: int) -> None:

@@ -19,8 +19,8 @@ TESTS = (
 
 @pytest.mark.skipif(GIVEN is not None, reason="another stand-in was given: the noisy one was not tried")
 def test_the_bars_hold_with_noisy_special_functions(standin: Standin) -> None:
-    """Left out are tests of equal bits, and the one of pixels that end: there what lies behind is divided by the
-    little light that is left, and two units in the last place become a hundredth of the gradient."""
+    """Left out are tests of equal bits, and of pixels that end: there what lies behind is divided by the
+    little that is left, and two units in the last place become a hundredth of the gradient."""
     library = built("noisy")
     here = Path(__file__).parent
     chosen = "not same_bits and not make_room and not chunks and not finished_pixels"
