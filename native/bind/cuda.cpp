@@ -86,9 +86,9 @@ class PyCard : public HoldsAccount {
   }
 
   // ---- training
-  void put_photo(uint64_t key, Photo planes) {
+  void put_photo(uint64_t key, Photo planes, bool pinned) {
     Unlocked unlocked;
-    engine_->photos().put(key, planes.data(), planes.size());
+    engine_->photos().put(key, planes.data(), planes.size(), pinned);
   }
   void get_photo(uint64_t key, nb::ndarray<uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu> planes) { engine_->photos().to_host(key, planes.data(), planes.size()); }
   bool has_photo(uint64_t key) { return engine_->photos().has(key); }
@@ -126,6 +126,7 @@ class PyCard : public HoldsAccount {
     owe();
   }
   uint32_t stopped() const { return stopped_; }
+  bool whole() { return engine_->whole(); }
 
   // [(step, l1, ssim, visible, pairs, number of the step that stopped all, or 0)]
   nb::list reports(bool all) {
@@ -277,6 +278,7 @@ void bind_cuda(nb::module_& m) {
       .def("reset_peak", &PyCard::reset_peak)
       .def("attribute", &PyCard::attribute)
       .def_prop_ro("stopped", &PyCard::stopped)
+      .def_prop_ro("whole", &PyCard::whole)
       .def_prop_ro("limit", &PyCard::limit)
       .def_prop_ro("most_bytes", &PyCard::most_bytes)
       .def_prop_ro("capability", &PyCard::capability)
@@ -288,7 +290,7 @@ void bind_cuda(nb::module_& m) {
       .def("gradients", &PyCard::gradients, nb::arg("colour_gradient"), nb::arg("transmittance_gradient").none(), nb::arg("geometry"), nb::arg("harmonics"), nb::arg("mean2d"),
            nb::arg("absolute"), nb::arg("visible"))
       .def("update", &PyCard::update)
-      .def("put_photo", &PyCard::put_photo)
+      .def("put_photo", &PyCard::put_photo, nb::arg("key"), nb::arg("planes"), nb::arg("pinned") = false)
       .def("get_photo", &PyCard::get_photo)
       .def("has_photo", &PyCard::has_photo)
       .def("set_photo_budget", &PyCard::set_photo_budget)

@@ -60,6 +60,7 @@ class Engine {
   void upload(u32 count, const HostRows& rows, bool trainable);
   void download(u32 first, u32 count, const HostRows& rows);
   u32 count() const { return table_.count; }
+  bool whole() const { return whole_; }  // not while, and not after, the table's arrays are replaced and that fails
   void set_pending(int step, const Rates& rates, const float* by_age);  // [kPendingAges][4]; null: nothing is owed
 
   // ---- a step (step.cpp)
@@ -139,7 +140,7 @@ class Engine {
   Sorted<u32> by_depth_ = {}, by_tile_ = {};
 
   Frame frame_ = {};
-  bool absolute_ = false, drawn_ = false;
+  bool absolute_ = false, drawn_ = false, whole_ = true;
   Counters counters_ = {};
   u32 pair_capacity_ = 0, steps_ = 0, steps_reported_ = 0;
   std::vector<Report> reports_;

@@ -77,9 +77,9 @@ void Engine::rearrange(u32 count, u32 first_child, float shrink, const u32* sour
     a.vectors = part.width / 4, a.from = part.rows.data(), a.to = moved.at_least(size_t(count) * part.width);
     a.zero_fresh = part.moments, a.is_geometry = &part.rows == &table_.geometry;
     if (count) card_.launch(Card::k_take_rows, {blocks_of(size_t(count) * a.vectors, kThreads)}, kThreads, a);
-    part.rows.swap(moved);
+    whole_ = false, part.rows.swap(moved);
   }
-  table_.count = count, drawn_ = false;
+  table_.count = count, drawn_ = false, whole_ = true;
 }
 
 // What growth to `count` rows takes at its worst moment: arrays are replaced one by one.

@@ -14,28 +14,43 @@ bool Photos::has(uint64_t key) {
   return by_key_.count(key) != 0;
 }
 
-// A place for a photo: new memory while the budget lasts, then that of the least used one.
-std::list<Photos::Photo>::iterator Photos::make_room(uint64_t key, size_t bytes) {
-  while (!photos_.empty() && bytes_ + bytes > budget_) {
-    Photo& last = photos_.back();
-    by_key_.erase(last.key);
-    if (last.bytes == bytes) {  // kept: nothing is allocated once the budget is used up
-      last.key = key, last.waited = false;
-      photos_.splice(photos_.begin(), photos_, std::prev(photos_.end()));
-      return photos_.begin();
+void Photos::unpin() {
+  const std::lock_guard lock(mutex_);
+  pinned_ = kNone;
+}
+
+bool Photos::forget_one() {
+  for (auto photo = photos_.end(); photo != photos_.begin();)
+    if ((--photo)->key != pinned_) {
+      by_key_.erase(photo->key), bytes_ -= photo->bytes;
+      return photos_.erase(photo), true;
     }
-    bytes_ -= last.bytes;
-    photos_.pop_back();
+  return false;
+}
+
+// A place for a photo: new memory while the budget and the card's memory last, then that of the least used one.
+std::list<Photos::Photo>::iterator Photos::make_room(uint64_t key, size_t bytes) {
+  if (bytes_ + bytes > budget_)
+    for (auto photo = photos_.end(); photo != photos_.begin();)
+      if ((--photo)->key != pinned_ && photo->bytes == bytes) {  // kept: nothing is allocated once the budget is used up
+        by_key_.erase(photo->key);
+        photo->key = key, photo->waited = false;
+        photos_.splice(photos_.begin(), photos_, photo);
+        return photos_.begin();
+      }
+  while (bytes_ + bytes > budget_ && forget_one()) {
   }
-  photos_.emplace_front(arena_, key, bytes, card_.new_event());
-  try {
-    photos_.front().planes.at_least(bytes);
-  } catch (...) {
-    photos_.pop_front();
-    throw;
+  for (;;) {
+    photos_.emplace_front(arena_, key, bytes, card_.new_event());
+    try {
+      photos_.front().planes.at_least(bytes);
+      bytes_ += bytes;
+      return photos_.begin();
+    } catch (const CardError& error) {
+      photos_.pop_front();
+      if (error.kind != Trouble::kOutOfMemory || !forget_one()) throw;
+    }
   }
-  bytes_ += bytes;
-  return photos_.begin();
 }
 
 void Photos::copy(Photo& photo, const u8* planes) {
@@ -50,8 +65,9 @@ void Photos::copy(Photo& photo, const u8* planes) {
   card_.record(photo.ready, card_.copy_stream());
 }
 
-void Photos::put(uint64_t key, const u8* planes, size_t bytes) {
+void Photos::put(uint64_t key, const u8* planes, size_t bytes, bool pinned) {
   const std::lock_guard lock(mutex_);
+  if (pinned) pinned_ = key;
   if (by_key_.count(key)) return;
   card_.use();
   const auto photo = make_room(key, bytes);
@@ -67,13 +83,14 @@ const u8* Photos::use(uint64_t key, size_t bytes) {
   Photo& photo = *found->second;
   if (photo.bytes != bytes) throw std::invalid_argument("photo and camera differ in size");
   if (!photo.waited) card_.stream_waits_for(photo.ready);
-  photo.waited = true;
+  photo.waited = true, pinned_ = key;
   return photo.planes.data();
 }
 
 void Photos::to_host(uint64_t key, u8* planes, size_t bytes) {
   card_.use();
   const u8* there = use(key, bytes);
+  const Pin in_use(*this);
   card_.to_host(planes, there, bytes);
   card_.synchronize();
 }

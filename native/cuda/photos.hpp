@@ -16,8 +16,20 @@ class Photos {
   void set_budget(size_t bytes) { budget_ = bytes; }  // at least one photo always fits
   bool has(uint64_t key);
   // Begins to copy; the caller's memory may go at once. From any thread.
-  void put(uint64_t key, const u8* planes, size_t bytes);
+  // `pinned`: it stays until the next step that uses it has been launched.
+  void put(uint64_t key, const u8* planes, size_t bytes, bool pinned = false);
   const u8* use(uint64_t key, size_t bytes);          // the compute stream waits until it is there
+  // The photo used last stays until this is gone: until all that reads it has been launched.
+  class Pin {
+   public:
+    explicit Pin(Photos& photos) : photos_(photos) {}
+    ~Pin() { photos_.unpin(); }
+    Pin(const Pin&) = delete;
+    void operator=(const Pin&) = delete;
+
+   private:
+    Photos& photos_;
+  };
   size_t bytes() const { return bytes_; }
   void clear();
   void to_host(uint64_t key, u8* planes, size_t bytes);  // for tests; waits
@@ -31,6 +43,8 @@ class Photos {
     Event ready;
     bool waited = false;  // the compute stream has
   };
+  void unpin();
+  bool forget_one();                     // the least used one that is not pinned; false: there is none
   std::list<Photo>::iterator make_room(uint64_t key, size_t bytes);
   void copy(Photo& photo, const u8* planes);
 
@@ -43,6 +57,8 @@ class Photos {
   PinnedArray<u8> chunks_;
   Event taken_[kChunks], used_;
   size_t budget_ = SIZE_MAX, bytes_ = 0, next_chunk_ = 0;
+  static constexpr uint64_t kNone = ~uint64_t{0};
+  uint64_t pinned_ = kNone;              // key
 };
 
 }  // namespace splat::card

@@ -73,6 +73,7 @@ Change Engine::relocate(u32 budget, double lowest_opacity, const u32* keys) {
   wide_scan(weights.data(), n, sums);
   card_.launch(Card::k_relocate_keep, {blocks}, kThreads, a);
   if (a.copies) card_.launch(Card::k_relocate_draw, {blocks_of(a.copies, kThreads)}, kThreads, a);
+  whole_ = false;  // hosts are changed from here on
   card_.launch(Card::k_relocate_share, {blocks}, kThreads, a);
   const u32* order = morton_order(a.means, 3, count, sort, bounds, codes);
   sort.keep_only(order), codes.release(), weights.release(), sums.release(), flags.release(), times.release(), live_before.release();

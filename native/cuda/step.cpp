@@ -66,8 +66,10 @@ void Engine::wait_for_counters() {
   require(counters_.pairs <= kMostPairs, "these Gaussians touch more than 2^31 tiles of one image: they are far too large");
   if (counters_.pairs > pair_capacity_ || !pair_capacity_) {
     const size_t wanted = size_t(kSparePairs * counters_.pairs) + kBlockItems;
-    pair_capacity_ = u32(std::min(wanted, size_t(kMostPairs)));
-    pair_keys_.at_least(pair_capacity_), pair_rows_.at_least(pair_capacity_), slots_.at_least(size_t(pair_capacity_) * kSlotWidth), touched_.at_least(pair_capacity_);
+    const u32 capacity = u32(std::min(wanted, size_t(kMostPairs)));
+    pair_capacity_ = 0;  // should there be no room
+    pair_keys_.at_least(capacity), pair_rows_.at_least(capacity), slots_.at_least(size_t(capacity) * kSlotWidth), touched_.at_least(capacity);
+    pair_capacity_ = capacity;
   }
   if (counters_.visible && (counters_.farthest - kNearBits) >> kDepthDigits)
     by_depth_ = depth_sort_(by_depth_.keys, by_depth_.values, &counters_on_card_.data()->visible, table_.count, kDepthDigits, 32);
@@ -206,14 +208,15 @@ u32 Engine::train_step(const View& view, const DrawSettings& settings, uint64_t 
   require(table_.trainable, "a table without moments cannot be trained");
   check_image(view);
   const u8* planes = photos_.use(photo, 3 * size_t(view.width) * view.height);
+  const Photos::Pin in_use(photos_);
   forward(view, settings);
-  const u32 step = ++steps_;
+  const u32 step = steps_ + 1;
   launch_loss(planes, ssim_weight, true);
   launch_total(ssim_weight, step);
   blend_backward(images_.gradient.data(), nullptr);
   card_.launch(Card::k_update, {blocks_of(counters_.visible, kUpdateThreads)}, kUpdateThreads, update_arguments(adam));
   card_.to_host(reports_on_their_way_.data() + (step - 1) % kReports, static_cast<const Report*>(report_.data() + step % kReports), 1);
-  return step;
+  return steps_ = step;
 }
 
 std::vector<Report> Engine::reports(bool all) {

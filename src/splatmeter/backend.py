@@ -202,9 +202,11 @@ class EngineMemory:
     reset_peak: Callable[[], object]
     of_the_host: bool = True
     """Else it is a device's own, and decoded photos need the host's besides."""
+    photo_budget: int | None = None
+    """The most that photos may take of it; None for all of them."""
 
     def predicted(self, gaussians: int, pixels: int, photo_bytes: int) -> int:
-        photos = photo_bytes if self.of_the_host else 0  # a device keeps as many as there is room for
+        photos = photo_bytes if self.photo_budget is None else min(photo_bytes, self.photo_budget)
         return self.fixed + gaussians * self.per_gaussian + pixels * self.per_pixel + photos
 
 

@@ -51,6 +51,10 @@ class CardUnavailable(SplatmeterError):
     exit_code = 69
 
 
+class CardBroken(CardUnavailable):
+    """There is a card, but it fails, or it failed its self-test."""
+
+
 class NotEnoughMemory(SplatmeterError):
     exit_code = 71
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ from tiny_scene import write_tiny_scene
 from splatmeter.backend import Backend, Explore, Model, TrainStep
 from splatmeter.backends.cuda import cuda_backend
 from splatmeter.backends.native import native_backend
-from splatmeter.errors import Diverged, UsageError
+from splatmeter.errors import Diverged, NotEnoughMemory, UsageError
 from splatmeter.events import Densified, Evaluated, Failed, Warned
-from splatmeter.ops import WIDTHS, RasterSettings, empty_table
+from splatmeter.ops import WIDTHS, RasterSettings, Rates, empty_table
 from splatmeter.train import container
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.loop import train
@@ -245,3 +246,50 @@ def test_nothing_is_allocated_once_a_view_was_seen(scene: Path, tmp_path: Path, 
     for _ in train(dataclasses.replace(steady, progress_interval=20), with_models(card, kept)):
         allocations.append(models[0]._card.allocations)
     assert allocations[-1] == allocations[-3]
+
+
+# ---- what goes wrong --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("strategy", ["3dgs", "mcmc"])
+def test_growth_without_memory_is_noticed_wherever_it_ends(schedule: Standin, strategy: str) -> None:
+    """Either nothing has changed, or the model says that it is not intact any more."""
+    seen = set()
+    for allocations in range(8, 40, 2):
+        model = cuda_backend(0, threads=1).upload(fresh())
+        model.settle()
+        before = {name: model.stored(name, slice(None)) for name in WIDTHS}
+        schedule.option("allocations", allocations)
+        try:
+            model.grow(rule(strategy, threshold=1e-9))
+            seen.add("grown")
+        except NotEnoughMemory:
+            schedule.option("allocations", -1)
+            same = all(np.array_equal(before[name], model.stored(name, slice(None))) for name in WIDTHS)
+            seen.add("as before" if same else "torn")
+            assert model.intact() == same
+        schedule.option("allocations", -1)
+    assert {"grown", "torn"} <= seen
+
+
+def test_a_photo_in_use_is_never_overwritten(standin: Standin) -> None:
+    """Room for two photos, and a thread that brings others all the time."""
+    card = cuda_backend(0, threads=1)
+    model: Any = card.upload(fresh())
+    dark = order(1)
+    dark = dataclasses.replace(dark, photo=card.photo(np.zeros_like(dark.photo)))
+    model._card.set_photo_budget(2 * dark.photo.pixels.nbytes)
+    stop = threading.Event()
+
+    def bring() -> None:
+        while not stop.is_set():
+            card.photo(np.full_like(dark.photo.pixels, 255))
+
+    still = dataclasses.replace(dark, rates=Rates(*[0.0] * 6))
+    expected = model.train_step(still).read().l1
+    other = threading.Thread(target=bring)
+    other.start()
+    try:
+        losses = [model.train_step(still).read().l1 for _ in range(40)]
+    finally:
+        stop.set()
+        other.join()
+    assert losses == pytest.approx([expected] * 40, rel=1e-6)

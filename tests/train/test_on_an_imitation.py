@@ -15,7 +15,7 @@ from running import Around, Make, bits, of, run, with_models
 
 from splatmeter.backend import Backend, TrainStep
 from splatmeter.cli import main
-from splatmeter.errors import Diverged
+from splatmeter.errors import Diverged, MissingFile, SplatmeterError
 from splatmeter.events import Densified, Event, Failed, Progress
 from splatmeter.scene.sampler import ViewSampler
 from splatmeter.train import container
@@ -140,6 +140,62 @@ def test_a_run_that_broke_goes_on_from_its_last_good_state(make: Make, backend: 
         run(config, broken_at(imitation(backend, Device(seed=1)), 15))
     events = run(dataclasses.replace(config, resume=True), imitation(backend, Device(seed=2)))
     assert events[-1].step == 40 and len(of(Densified, events)) == 2  # type: ignore[union-attr]
+
+
+def without_photo(backend: Backend, step: int) -> Backend:
+    """The photo of this step cannot be had; earlier steps are still under way then."""
+
+    class Missing(Around):
+        calls = 0
+
+        def train_step(self, order: TrainStep) -> Any:
+            self.calls += 1
+            if self.calls == step:
+                raise MissingFile("the photo vanished.")
+            return self.model.train_step(order)
+
+    return with_models(backend, Missing)
+
+
+def test_a_rescue_waits_for_the_steps_under_way(make: Make, backend: Backend) -> None:
+    ends = []
+    for name, engine in (("near", backend), ("far", imitation(backend, Device(seed=4)))):
+        with pytest.raises(MissingFile, match=r"The state so far is .*chkpnt6"):
+            run(make(name, progress_interval=1000), without_photo(engine, 7))
+        ends.append(bits(make(name).model_path / "chkpnt6.safetensors", "engine"))
+    assert ends[0] == ends[1] and len(ends[0]["state"]["recent_losses"]) == 6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_bad_step_is_told_even_if_something_else_fails_before_it_is_noticed(
+    make: Make, backend: Backend, seed: int
+) -> None:
+    engine = without_photo(broken_at(imitation(backend, Device(seed)), 6), 7)
+    with pytest.raises(Diverged, match=r"stopped in step 6: the loss of view .* is nan"):
+        run(make(progress_interval=1000), engine)
+    assert container.read(make().model_path / "chkpnt5.safetensors")[1]["optimizer_steps"] == 5
+
+
+def test_a_device_that_is_gone_is_told_once_and_the_listeners_get_their_ending(
+    make: Make, backend: Backend
+) -> None:
+    class Gone(Around):
+        calls = 0
+
+        def train_step(self, order: TrainStep) -> Any:
+            self.calls += 1
+            if self.calls > 4:
+                raise SplatmeterError("The card is gone.")
+            return self.model.train_step(order)
+
+        def intact(self) -> bool:
+            raise SplatmeterError("The card is still gone.")
+
+    events: list[Event] = []
+    with pytest.raises(SplatmeterError, match=r"^The card is gone\.$"):
+        for event in train(make(), with_models(backend, Gone)):
+            events.append(event)
+    assert isinstance(events[-1], Failed) and events[-1].message == "The card is gone."
 
 
 def test_the_commands_do_not_peek_either(

@@ -7,7 +7,7 @@ import re
 from typing import Literal, get_args
 
 from splatmeter.backend import Backend
-from splatmeter.errors import CardUnavailable, UsageError
+from splatmeter.errors import CardBroken, CardUnavailable, SplatmeterError, UsageError
 from splatmeter.places import cache_folder
 
 BackendName = Literal["native", "reference"]
@@ -39,23 +39,31 @@ def card_number(device: str) -> int | None:
 
 
 def trusted_card(number: int, threads: int | None = None) -> Backend:
+    """CardUnavailable, whatever is wrong with it."""
     from splatmeter.backends.cuda import cuda_backend
     from splatmeter.backends.cuda.trust import require_trust
 
-    card = cuda_backend(number, threads)
-    require_trust(card, _on_the_cpu("native", threads), cache_folder())
-    return cuda_backend(number, threads)  # as nobody has used it: the test's photos and buffers are gone
+    try:
+        tested = cuda_backend(number, threads)
+        require_trust(tested, _on_the_cpu("native", threads), cache_folder())
+        del tested  # with the test's photos and buffers
+        return cuda_backend(number, threads)
+    except CardUnavailable:
+        raise
+    except SplatmeterError as problem:
+        raise CardBroken(f"cuda:{number} cannot be used: {problem}") from None
 
 
 def _card_or_cpu(threads: int | None) -> Backend:
+    """Where there is no card there is nothing to tell; of one that is there and not used a note is kept."""
     cpu = _on_the_cpu("native", threads)
     try:
         return trusted_card(0, threads)
-    except CardUnavailable as problem:
-        if "self-test" not in str(problem):
-            return cpu  # there is no card: nothing to tell
+    except CardBroken as problem:
         noted = dataclasses.replace(cpu.facts, details={**cpu.facts.details, "card_not_used": str(problem)})
         return dataclasses.replace(cpu, facts=noted)
+    except CardUnavailable:
+        return cpu
 
 
 def _on_the_cpu(name: str, threads: int | None) -> Backend:

@@ -77,6 +77,11 @@ class _Run:
             raise Diverged(failure.message) from None
         except (SplatmeterError, MemoryError) as found:
             problem = found if isinstance(found, SplatmeterError) else self._out_of_memory()
+            earlier = self._bad_step_under_way()
+            if earlier is not None:
+                failure = self._failed(str(earlier))
+                yield failure
+                raise Diverged(failure.message) from None
             saved = self._rescue(problem)
             if saved is not None:
                 yield saved
@@ -207,12 +212,22 @@ class _Run:
             return found
         return found | {f"{stage} reserved": size for stage, size in found.items()}
 
+    def _bad_step_under_way(self) -> NonFiniteLossError | None:
+        """Whatever else went wrong, steps that were handed over before it come first."""
+        with suppress(SplatmeterError, MemoryError):
+            try:
+                self.parts.state.catch_up()
+            except NonFiniteLossError as bad:
+                return bad
+        return None
+
     def _rescue(self, problem: SplatmeterError) -> Saved | None:
-        """Photos that vanish or memory that ends must not cost the steps done since the last checkpoint."""
-        if isinstance(problem, OutputError) or not self._worth_keeping():
+        """Photos that vanish or memory that ends must not cost the steps done since the last checkpoint. What
+        cannot be saved (a full disk, a card that is gone) must not hide the first problem."""
+        if isinstance(problem, OutputError):
             return None
-        with suppress(OutputError):
-            return self._save_checkpoint()
+        with suppress(SplatmeterError, MemoryError):
+            return self._save_checkpoint() if self._worth_keeping() else None
 
     def _out_of_memory(self) -> NotEnoughMemory:
         held = bytes_text(self.parts.backend.memory.held())
@@ -227,8 +242,9 @@ class _Run:
     def _failed(self, why: str) -> Failed:
         """The bad step changed nothing: the state is worth keeping unless an earlier step broke it."""
         state = self.parts.state
-        if self._worth_keeping():
-            self._save_checkpoint()
+        with suppress(SplatmeterError, MemoryError):
+            if self._worth_keeping():
+                self._save_checkpoint()
         kept = (
             f"The last good state is {self.last_checkpoint}."
             if self.last_checkpoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from splatmeter.backend import Backend, EngineMemory, Facts, OptimizerState
-from splatmeter.backends.cuda.card import images, open_card
+from splatmeter.backends.cuda.card import images, open_card, told_in_our_words
 from splatmeter.backends.cuda.model import CudaModel
 from splatmeter.backends.cuda.photos import CardPhotos
 from splatmeter.backends.native import native_engine
@@ -31,14 +31,17 @@ _NEW = OptimizerState()
 def cuda_backend(number: int = 0, threads: int | None = None) -> Backend:
     """The card with this number; the CPU engine reads files and helps where a model is only looked at."""
     host = native_engine(threads)
-    first = open_card(number)
-    first.set_photo_budget(first.limit // PHOTO_SHARE)
+    first = _opened(number)
     photos = CardPhotos(first)
     free: list[Any] = [first]  # the card as it was opened; further models open it again
 
     def upload(table: Table, optimizer: OptimizerState = _NEW) -> CudaModel:
-        card = free.pop() if free else open_card(number)
-        return CudaModel(card, host.kernels(), photos, table, optimizer)
+        card = free.pop() if free else _opened(number)
+        return CudaModel(card, host.kernels(), table, optimizer)
+
+    def synchronize() -> None:
+        with told_in_our_words():
+            first.synchronize()
 
     return Backend(
         facts=_facts(number, first, host.native.threads),
@@ -48,8 +51,14 @@ def cuda_backend(number: int = 0, threads: int | None = None) -> Backend:
         similarity=host.similarity,
         neighbour_distance=host.neighbour_distance,
         morton_order=host.morton_order,
-        synchronize=lambda: first.synchronize(),
+        synchronize=synchronize,
     )
+
+
+def _opened(number: int) -> Any:
+    card = open_card(number)
+    card.set_photo_budget(card.limit // PHOTO_SHARE)
+    return card
 
 
 def _memory(card: Any) -> EngineMemory:
@@ -62,6 +71,7 @@ def _memory(card: Any) -> EngineMemory:
         peak=lambda: card.most_bytes,
         reset_peak=lambda: card.reset_peak(),
         of_the_host=False,
+        photo_budget=card.limit // PHOTO_SHARE,
     )
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from splatmeter.errors import CardUnavailable, NotEnoughMemory, SplatmeterError
+from splatmeter.errors import CardBroken, CardUnavailable, NotEnoughMemory, SplatmeterError
 
 Image = tuple[int, bool, bytes]  # compute capability, PTX or cubin, content
 
@@ -43,6 +43,8 @@ def told_in_our_words() -> Iterator[None]:
         if kind == "out of memory":
             advice = "Use --max-gaussians, a coarser --resolution, or --device cpu."
             raise NotEnoughMemory(f"{sentence} {advice}") from None
-        if kind in ("no driver", "no card", "too old"):
+        if kind in ("no driver", "no card"):
             raise CardUnavailable(sentence) from None
-        raise SplatmeterError(f"{sentence} Go on from the last checkpoint, or with --device cpu.") from None
+        if kind == "too old":
+            raise CardBroken(sentence) from None
+        raise SplatmeterError(f"{sentence} Use --device cpu if it happens again.") from None

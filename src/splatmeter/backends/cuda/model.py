@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from splatmeter.backend import Change, GrowthRule, OptimizerState, TrainStep
 from splatmeter.backends import lazy_adam
 from splatmeter.backends.cuda.card import told_in_our_words
-from splatmeter.backends.cuda.photos import CardPhotos
 from splatmeter.backends.host_model import CHUNK_ROWS, chunks, without_moments
 from splatmeter.backends.kernels import Kernels, Picture, exploration
 from splatmeter.backends.lazy_adam import PENDING_AGES, LazyTable, Pending
@@ -51,12 +50,9 @@ class CardTicket:
 
 
 class CudaModel:
-    def __init__(
-        self, card: Any, kernels: Kernels, photos: CardPhotos, table: Table, optimizer: OptimizerState
-    ) -> None:
+    def __init__(self, card: Any, kernels: Kernels, table: Table, optimizer: OptimizerState) -> None:
         self._card = card
         self._kernels = kernels  # of the CPU, for copies that are only read
-        self._photos = photos
         self._trainable = table.trainable
         self._tickets: dict[int, CardTicket] = {}
         with told_in_our_words():
@@ -85,9 +81,10 @@ class CudaModel:
         card, photo = self._card, order.photo
         if card.stopped:
             return CardTicket(self, _NO_NUMBERS)
-        if not card.has_photo(photo.key):
-            self._photos.put(card, photo)
         with told_in_our_words():
+            card.put_photo(
+                photo.key, photo.pixels, True
+            )  # mostly there already; it stays until the step is on its way
             number = card.learn(
                 camera_row(order.camera),
                 look(order.settings),
@@ -132,6 +129,8 @@ class CudaModel:
             self._card.settle()
 
     def grow(self, rule: GrowthRule) -> Change:
+        if rule.strategy == "none":
+            return Change(0, 0, 0)
         if rule.strategy == "mcmc":
             return self._relocate(rule)
         if rule.strategy not in ("gof", "3dgs"):
@@ -165,6 +164,8 @@ class CudaModel:
         return Change(*change)
 
     def reset_opacities(self) -> None:
+        if not self._trainable:
+            raise UsageError("Opacities are reset in training, and this model was read from a file.")
         self.settle()
         with told_in_our_words():
             self._card.reset_opacities()
@@ -190,7 +191,7 @@ class CudaModel:
 
     def intact(self) -> bool:
         with told_in_our_words():
-            return not self.count or self._card.summary()[1] == self.count
+            return self._card.whole and (not self.count or self._card.summary()[1] == self.count)
 
     def download(self, rows: slice) -> Table:
         wanted = range(self.count)[rows]
@@ -214,14 +215,16 @@ class CudaModel:
 
     def stored(self, array: str, rows: slice | NDArray[np.int64]) -> F32:
         """Whole stretches come down; what is wanted of them is chosen here."""
-        numbers = np.arange(self.count)[rows]
+        moments = array not in ("geometry", "harmonics")
+        numbers = np.arange(0 if moments and not self._trainable else self.count)[rows]
         if not len(numbers):
             return np.empty((0, WIDTHS[array]), np.float32)
         first, last = int(numbers.min()), int(numbers.max())
         stretch = np.empty((last - first + 1, WIDTHS[array]), np.float32)
         with told_in_our_words():
             self._card.download_array(_ARRAYS.index(array), first, stretch)
-        return stretch if len(stretch) == len(numbers) else stretch[numbers - first]
+        whole = isinstance(rows, slice) and len(stretch) == len(numbers)
+        return stretch if whole else stretch[numbers - first]
 
     # ---- the optimizer ------------------------------------------------------------------------------------
     def optimizer(self) -> OptimizerState:

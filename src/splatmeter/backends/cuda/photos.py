@@ -29,10 +29,6 @@ class CardPhotos:
 
     def deliver(self, pixels: Pixels) -> CardPhoto:
         photo = CardPhoto(next(self._keys), np.ascontiguousarray(pixels))
-        self.put(self._card, photo)
-        return photo
-
-    @staticmethod
-    def put(card: Any, photo: CardPhoto) -> None:
         with told_in_our_words():
-            card.put_photo(photo.key, photo.pixels)
+            self._card.put_photo(photo.key, photo.pixels)
+        return photo

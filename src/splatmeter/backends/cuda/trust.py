@@ -10,17 +10,17 @@ from splatmeter import __version__
 from splatmeter.backend import Backend
 from splatmeter.backends.cuda.card import images
 from splatmeter.backends.cuda.selftest import checks
-from splatmeter.errors import CardUnavailable
+from splatmeter.errors import CardBroken
 
 
 def require_trust(card: Backend, cpu: Backend, cache: Path) -> None:
-    """CardUnavailable, naming the operation, where the card does not compute what the CPU does."""
+    """CardBroken, naming the operation, where the card does not compute what the CPU does."""
     mark = cache / "trusted-cards" / _identity(card)
     if mark.exists():
         return
     for check in checks(card, cpu):
         if not check.passed:
-            raise CardUnavailable(
+            raise CardBroken(
                 f"{card.facts.details['card']} ({card.facts.device}) failed its self-test: "
                 f"{check.operation} is off by {check.error:.2g}, at most {check.bar:.2g} is right. "
                 "Use --device cpu, and send what `splatmeter selftest` prints."
