@@ -58,6 +58,7 @@ void Engine::upload(u32 count, const HostRows& rows, bool trainable) {
 }
 
 void Engine::download(u32 first, u32 count, const HostRows& rows) {
+  require(whole_, "memory ended while these Gaussians were being rearranged: they are lost");
   require(first <= table_.count && count <= table_.count - first, "rows out of range");
   card_.use();
   for (const Part& part : parts_of(table_, rows))
