@@ -13,8 +13,8 @@ from splatmeter.errors import UsageError
 DESCRIPTION = """Compare each operation of a graphics card with the CPU engine, and print one block of text.
 
 The scenes are made on the spot. Without --quick a large one follows: 200,000 Gaussians at 1297x840 pixels,
-some seconds on a card. The text names no folders and no machine: send it as docs/cards/README.md says.
-Exit code 0: all is right; 1: something is not; 69: there is no card that can be used.
+which is mostly the CPU's time. The text names no folders and no machine: send it as docs/cards/README.md
+says. Exit code 0: all is right; 1: something is not; 69: there is no card that can be used.
 
 Examples:
   splatmeter selftest
