@@ -150,3 +150,21 @@ def test_a_lab_pins_the_device_it_begins_with(
     lab = tmp_path / "lab"
     assert main.main(["lab", "--lab", str(lab), "init", "--scene", str(scene)]) == 0
     assert protocol.read(lab / "protocol.toml").options[-2:] == ("--device", "cuda:0")
+
+
+def test_a_card_that_breaks_in_its_self_test_gives_way_to_the_cpu(
+    schedule: Standin,
+    scene: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SPLATMETER_CACHE", str(tmp_path / "fresh"))
+    schedule.option("launches", 4)
+    assert main.main(words(scene, tmp_path / "a", "--device", "cuda")) == 69
+    assert "cuda:0 cannot be used" in capsys.readouterr().err
+    schedule.forget_error()
+    schedule.option("launches", 4)
+    assert main.main(words(scene, tmp_path / "b")) == 0
+    told = json.loads((tmp_path / "b" / "events.jsonl").read_text().splitlines()[0])["environment"]
+    assert told["backend"] == "native" and "cannot be used" in told["backend_card_not_used"]
