@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from splatmeter.lab.compare.metric import Quality, judge_metric
 from splatmeter.lab.compare.order import block_orders, next_orders
 from splatmeter.lab.compare.power import power_of_equivalence, power_to_detect
-from splatmeter.lab.compare.quality import Quality, judge_metric
 from splatmeter.lab.compare.ratio import Estimate, evidence, paired, trimmed
 from splatmeter.lab.compare.samples import VerdictKind
 from splatmeter.lab.compare.sequential import anytime, half_width

@@ -10,9 +10,10 @@ import pytest
 from test_by_simulation import JITTER, REGIMES, at_most, paired_up
 from test_by_simulation import experiment as experiment_of
 
+from splatmeter.lab.compare.metric import MetricResult, Quality, judge_metric
 from splatmeter.lab.compare.noise import noise_floor
 from splatmeter.lab.compare.order import next_orders
-from splatmeter.lab.compare.quality import QUALITY_GAIN, MetricResult, Quality, judge_metric
+from splatmeter.lab.compare.quality import QUALITY_GAIN
 from splatmeter.lab.compare.ratio import evidence
 from splatmeter.lab.compare.samples import Finding, Severity, VerdictKind
 from splatmeter.lab.compare.sequential import evidence_so_far

@@ -5,8 +5,9 @@ import dataclasses
 import pytest
 
 from splatmeter.lab.compare.assemble import Rules, compare
+from splatmeter.lab.compare.metric import Quality, judge_metric
 from splatmeter.lab.compare.noise import noise_floor
-from splatmeter.lab.compare.quality import Quality, compare_quality, judge_metric, suspicious_gains
+from splatmeter.lab.compare.quality import compare_quality, suspicious_gains
 from splatmeter.lab.compare.ratio import evidence
 from splatmeter.lab.compare.samples import (
     Arm,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from splatmeter.lab.audit.arms import quality_obstacle
 from splatmeter.lab.audit.rules import audit
-from splatmeter.lab.compare.noise import NoiseFloor
-from splatmeter.lab.compare.quality import TOLERANCE, compare_quality, runs_of, suspicious_gains
+from splatmeter.lab.compare.margins import TOLERANCE
+from splatmeter.lab.compare.metric import MetricResult
+from splatmeter.lab.compare.noise import NoiseFloor, with_noise
+from splatmeter.lab.compare.quality import compare_quality, runs_of, suspicious_gains
 from splatmeter.lab.compare.ratio import evidence, log_ratios, slice_log_ratios
 from splatmeter.lab.compare.samples import Finding, RunSample, SliceSample
 from splatmeter.lab.compare.sequential import evidence_so_far
@@ -20,7 +23,11 @@ class Rules:
     """What was fixed before the runs."""
 
     tolerance: float = TOLERANCE
-    """Of quality, as a fraction."""
+    """Of PSNR, as a fraction; the other metrics get what corresponds to it."""
+    margins: Mapping[str, float] = field(default_factory=dict)
+    """Of single metrics, where the user states them."""
+    steps: tuple[int, ...] = ()
+    """Steps that the protocol names: judged, or missed by name."""
     tolerated_difference: float = TOLERATED_DIFFERENCE
     """Of speed (δ), as a fraction."""
     until_decided: bool = False
@@ -35,21 +42,27 @@ def compare(
     candidate: str,
     rules: Rules = Rules(),  # noqa: B008 - frozen
     slices: Sequence[SliceSample] = (),
+    quality_runs: Sequence[RunSample] = (),
 ) -> Comparison:
-    """`candidate` against `reference` over the blocks that have both; slices, where given, give the speed."""
+    """`candidate` against `reference` over the blocks that have both; slices, where given, give the speed.
+
+    `quality_runs` of the same arms were made for quality alone: they count as seeds and never as times.
+    """
     if reference == candidate:
         raise ValueError(f"{reference} against itself: give the second arm of an A/A another name")
     a, b = runs_of(runs, reference), runs_of(runs, candidate)
     pair = [*a, *b]
     ratios = slice_log_ratios if slices else log_ratios
     differences = ratios(slices or pair, reference, candidate)  # type: ignore[arg-type]
-    quality = () if quality_obstacle(pair) else compare_quality(pair, reference, candidate, rules.tolerance)
-    findings: list[Finding] = audit(pair)
+    judged = [*pair, *(_untimed(run) for arm in (reference, candidate) for run in runs_of(quality_runs, arm))]
+    quality = () if quality_obstacle(judged) else _quality(judged, reference, candidate, rules)
+    findings: list[Finding] = audit(judged)
     findings += suspicious_gains(quality, b[0].arm) if b else []
+    speed = evidence_so_far(differences) if rules.until_decided else evidence(differences)
     return Comparison(
         reference,
         candidate,
-        evidence_so_far(differences) if rules.until_decided else evidence(differences),
+        with_noise(speed, rules.noise),
         quality,
         tuple(findings),
         rules.noise,
@@ -57,3 +70,14 @@ def compare(
         tuple(run.name for run in pair),
         rules.measured_at,
     )
+
+
+def _quality(
+    runs: Sequence[RunSample], reference: str, candidate: str, rules: Rules
+) -> tuple[MetricResult, ...]:
+    return compare_quality(runs, reference, candidate, rules.tolerance, rules.margins, rules.steps)
+
+
+def _untimed(run: RunSample) -> RunSample:
+    """How fast a run was that nobody timed is no objection to anything."""
+    return dataclasses.replace(run, rates=(), allocator_retries=0)

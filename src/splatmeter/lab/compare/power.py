@@ -50,14 +50,14 @@ def blocks_to_prove_equal(effect: float, deviation: float, tolerated: float) -> 
     return _fewest(lambda n: power_of_equivalence(effect, deviation, n, tolerated))
 
 
-def samples_to_settle(distance: float, deviation: float) -> int | None:
-    """Fewest samples whose one-sided 95 % bound excludes a limit at `distance`, with power .9."""
+def samples_to_settle(distance: float, deviation: float, confidence: float = 0.95) -> int | None:
+    """Fewest samples whose one-sided bound excludes a limit at `distance`, with power .9."""
     if deviation <= 0:
         return FEWEST_BLOCKS if distance else None
 
     def power(n: int) -> float:
         shift = abs(distance) * math.sqrt(n) / deviation
-        t = quantile(0.95, n - 1)
+        t = quantile(confidence, n - 1)
         return _over_deviation(n - 1, lambda u: normal_cdf(shift - t * u))
 
     return _fewest(power) if math.isfinite(distance) and math.isfinite(deviation) else None

@@ -1,155 +1,82 @@
-"""Did the speed-up cost quality: non-inferiority per metric, paired over seeds, with one-sided 95 % bounds.
+"""Did the speed-up cost quality: non-inferiority per metric, paired over seeds.
 
 A deterministic trainer hides its spread: one seed repeated is one sample. So runs of the same seed are
-averaged first and only seeds count. Gains are fractions of the reference; positive is always better.
+averaged first and only seeds count; where a trainer takes no seed, all its runs are repeats of one.
+
+*Held* must be shown for every metric at every step: for PSNR at the last step, which carries the user's
+tolerance, with 95 % confidence, for all others, whose margins follow from it (margins.py), with 90 %.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Iterable, Mapping, Sequence
 
-from splatmeter.lab.compare.power import samples_to_settle
-from splatmeter.lab.compare.ratio import deviation_of, mean
+from splatmeter.lab.compare.margins import DIRECTION, TOLERANCE, margin_of
+from splatmeter.lab.compare.metric import (
+    CONFIDENCE,
+    SUPPORTING,
+    MetricResult,
+    Quality,
+    judge_metric,
+    percent,
+    shared_level,
+)
+from splatmeter.lab.compare.ratio import mean
 from splatmeter.lab.compare.samples import Arm, Evaluation, Finding, RunSample, Severity
-from splatmeter.lab.compare.student import quantile
 
-TOLERANCE = 0.005
-FEWEST_SEEDS = 4
 QUALITY_GAIN = "quality gain"
 """The kind of finding that a change declared as speed-only earns by better pictures."""
-DIRECTION = {"psnr": 1.0, "ssim": 1.0, "lpips": -1.0, "l1": -1.0}
-
-
-class Quality(str, Enum):
-    IDENTICAL = "identical"
-    NON_INFERIOR = "non-inferior"
-    LOST = "lost"
-    UNDECIDED = "undecided"
-
-
-@dataclass(frozen=True, slots=True)
-class MetricResult:
-    """One metric of one split at one step; `gain` and its bounds are fractions of the reference."""
-
-    metric: str
-    split: str
-    step: int
-    seeds: int
-    reference: float
-    candidate: float
-    gain: float
-    low: float
-    """One-sided 95 % lower bound of the gain."""
-    high: float
-    """One-sided 95 % upper bound of the gain."""
-    quality: Quality
-    tolerance: float = TOLERANCE
-    deviation: float = math.nan
-    """Standard deviation of the gain between seeds; nan for one seed."""
-
-    @property
-    def acceptable(self) -> bool:
-        return self.quality in (Quality.IDENTICAL, Quality.NON_INFERIOR)
-
-    @property
-    def gained(self) -> bool:
-        return self.low > self.tolerance
-
-    @property
-    def sentence(self) -> str:
-        name = f"{self.split} {self.metric.upper()} at step {self.step}"
-        if self.quality is Quality.IDENTICAL:
-            return f"{name}: {self.candidate:.6g}, from bit-identical models."
-        if math.isnan(self.candidate) and self.quality is Quality.UNDECIDED:
-            return f"{name}: {self.reference:.6g} in the reference, undecided: the candidate has no value."
-        change = "unchanged" if self.gain == 0 else f"{_percent(abs(self.gain))} better"
-        change = change.replace("better", "worse") if self.gain < 0 else change
-        figures = f"{name}: {self.reference:.6g} → {self.candidate:.6g} ({change})"
-        if self.seeds < FEWEST_SEEDS and self.quality is Quality.UNDECIDED:
-            return f"{figures}, undecided: {self.seeds} of at least {FEWEST_SEEDS} seeds."
-        limit = f"the tolerance of {_percent(self.tolerance)} over {self.seeds} seeds"
-        if self.quality is Quality.LOST:
-            return f"{figures}, lost: the loss is at least {_percent(-self.high)}, beyond {limit}."
-        if self.quality is Quality.NON_INFERIOR:
-            held = "no loss" if self.low >= 0 else f"a loss of at most {_percent(-self.low)}"
-            return f"{figures}, held: {held}, within {limit}."
-        return (
-            f"{figures}, undecided: between {_signed(self.low)} and {_signed(self.high)}, which does not "
-            f"settle {limit}."
-        )
 
 
 def compare_quality(
-    runs: Iterable[RunSample], reference: str, candidate: str, tolerance: float = TOLERANCE
+    runs: Iterable[RunSample],
+    reference: str,
+    candidate: str,
+    tolerance: float = TOLERANCE,
+    stated: Mapping[str, float] | None = None,
+    steps: Sequence[int] = (),
 ) -> tuple[MetricResult, ...]:
-    """Every metric at every step that both arms evaluated; on train views only if none are held out."""
+    """Every metric at every step that the reference evaluated or `steps` name; on train views only if none
+    are held out. What the candidate lacks is undecided by name.
+    """
     runs = list(runs)
-    by_arm = {reference: _by_seed(runs_of(runs, reference)), candidate: _by_seed(runs_of(runs, candidate))}
-    seeds = sorted(by_arm[reference].keys() & by_arm[candidate].keys())
-    pairs = [(by_arm[reference][seed], by_arm[candidate][seed]) for seed in seeds]
+    sides = runs_of(runs, reference), runs_of(runs, candidate)
+    settable = all(run.seed_set for run in runs)
+    by_seed = tuple(_by_seed(side, settable) for side in sides)
+    seeds = sorted(by_seed[0].keys() & by_seed[1].keys())
+    pairs = [(by_seed[0][seed], by_seed[1][seed]) for seed in seeds]
+    repeats = 0 if settable else min(map(len, sides), default=0)
     results: list[MetricResult] = []
-    for split, step in _evaluated_everywhere(pairs):
+    wanted = _to_judge(pairs, steps)
+    for split, step in wanted:
+        found = [(_mean_metrics(a, split, step), _mean_metrics(b, split, step)) for a, b in pairs]
         identical = all(_bit_identical(a, b, split, step) for a, b in pairs)
-        sides = [(_mean_metrics(a, split, step), _mean_metrics(b, split, step)) for a, b in pairs]
-        for metric in DIRECTION:
-            if not all(metric in a for a, _ in sides):
+        for metric in _reported(found):
+            margin = margin_of(metric, tolerance, stated or {})
+            what = (metric, split, step)
+            if not all(metric in a and metric in b for a, b in found):
+                results.append(
+                    _not_reported(what, [(a.get(metric), b.get(metric)) for a, b in found], margin)
+                )
                 continue
-            if not all(metric in b for _, b in sides):
-                results.append(_not_reported((metric, split, step), [a[metric] for a, _ in sides], tolerance))
-                continue
-            values = [(a[metric], b[metric]) for a, b in sides]
+            values = [(a[metric], b[metric]) for a, b in found]
             same = identical and all(a == b for a, b in values)
-            results.append(judge_metric((metric, split, step), values, same, tolerance))
-    return tuple(results)
+            main = metric == "psnr" and step == wanted[-1][1]
+            confidence = CONFIDENCE if main else SUPPORTING
+            results.append(judge_metric(what, values, same, margin, confidence, repeats))
+    return shared_level(results)
 
 
-def judge_metric(
-    what: tuple[str, str, int], pairs: Sequence[tuple[float, float]], identical: bool, tolerance: float
+def _not_reported(
+    what: tuple[str, str, int], pairs: Sequence[tuple[float | None, float | None]], margin: float
 ) -> MetricResult:
-    """`pairs` are (reference, candidate), one per seed."""
-    metric, split, step = what
-    gains = [_gain(metric, a, b) for a, b in pairs]
-    gain = mean(gains)
-    spread = deviation_of(gains)
-    n = len(gains)
-    reach = quantile(0.95, n - 1) * spread / math.sqrt(n) if n > 1 else math.inf
-    low, high = gain - reach, gain + reach
-    if not all(math.isfinite(a) for a, _ in pairs):
-        quality, low, high = Quality.UNDECIDED, -math.inf, math.inf
-    elif not all(map(math.isfinite, gains)):
-        quality, gain, low, high = Quality.LOST, -math.inf, -math.inf, -math.inf
-    elif identical:
-        quality, low, high = Quality.IDENTICAL, 0.0, 0.0
-    elif n < FEWEST_SEEDS:
-        quality, low, high = Quality.UNDECIDED, -math.inf, math.inf
-    elif high < -tolerance:
-        quality = Quality.LOST
-    elif low > -tolerance:
-        quality = Quality.NON_INFERIOR
-    else:
-        quality = Quality.UNDECIDED
-    sides = mean([a for a, _ in pairs]), mean([b for _, b in pairs])
-    return MetricResult(metric, split, step, n, *sides, gain, low, high, quality, tolerance, spread)
-
-
-def _not_reported(what: tuple[str, str, int], reference: Sequence[float], tolerance: float) -> MetricResult:
-    """The candidate lacks a metric that the reference has: nothing may be concluded from its absence."""
-    nothing = (math.nan, -math.inf, math.inf)
-    sides = mean(reference), math.nan
-    return MetricResult(*what, len(reference), *sides, *nothing, Quality.UNDECIDED, tolerance)
-
-
-def more_seeds(result: MetricResult) -> int | None:
-    """About how many more seeds settle an undecided metric; None if it lies too close to the tolerance."""
-    if math.isnan(result.candidate):
-        return None
-    if result.seeds < FEWEST_SEEDS:
-        return FEWEST_SEEDS - result.seeds
-    wanted = samples_to_settle(result.gain + result.tolerance, result.deviation)
-    return None if wanted is None else max(1, wanted - result.seeds)
+    """An arm lacks a metric that the other has: nothing may be concluded from its absence."""
+    sides = [[pair[side] for pair in pairs] for side in (0, 1)]
+    known = [[value for value in side if value is not None] for side in sides]
+    means = [mean(some) if len(some) == len(pairs) else math.nan for some in known]
+    bounds = (math.nan, -math.inf, math.inf)
+    return MetricResult(*what, len(pairs), means[0], means[1], *bounds, Quality.UNDECIDED, margin)
 
 
 def suspicious_gains(results: Iterable[MetricResult], arm: Arm) -> list[Finding]:
@@ -161,7 +88,7 @@ def suspicious_gains(results: Iterable[MetricResult], arm: Arm) -> list[Finding]
             QUALITY_GAIN,
             f"{arm.name} is declared as speed-only, yet {result.split} {result.metric.upper()} at step "
             f"{result.step} improved from {result.reference:.6g} to {result.candidate:.6g}, by at least "
-            f"{_percent(result.low)} (tolerance {_percent(result.tolerance)}): it changes more than speed.",
+            f"{percent(result.low)} (tolerance {percent(result.tolerance)}): it changes more than speed.",
             Severity.DOUBT,
             arm.name,
         )
@@ -174,25 +101,41 @@ def runs_of(runs: Iterable[RunSample], arm: str) -> list[RunSample]:
     return [run for run in runs if run.arm.name == arm]
 
 
-def _by_seed(runs: Iterable[RunSample]) -> dict[int, list[RunSample]]:
+def _by_seed(runs: Iterable[RunSample], settable: bool) -> dict[int, list[RunSample]]:
+    """Where seeds cannot be set, whatever a run was called is a repeat of the only one there is."""
     seeds: dict[int, list[RunSample]] = {}
     for run in runs:
-        seeds.setdefault(run.seed, []).append(run)
+        seeds.setdefault(run.seed if settable else 0, []).append(run)
     return seeds
 
 
-def _evaluated_everywhere(pairs: Sequence[tuple[list[RunSample], list[RunSample]]]) -> list[tuple[str, int]]:
-    """(split, step) that each run of each arm has; the held-out split alone if there is one."""
-    runs = [run for pair in pairs for side in pair for run in side]
-    if not runs:
+def _to_judge(
+    pairs: Sequence[tuple[list[RunSample], list[RunSample]]], steps: Sequence[int]
+) -> list[tuple[str, int]]:
+    """(split, step) that each run of the reference has, and the steps that the protocol names; the held-out
+    split alone if anybody has one.
+    """
+    references = [run for pair in pairs for run in pair[0]]
+    everybody = [run for pair in pairs for side in pair for run in side]
+    if not everybody:
         return []
-    shared = set.intersection(*({(e.split, e.step) for e in run.evaluations} for run in runs))
-    held_out = {(split, step) for split, step in shared if split == "test"}
-    return sorted(held_out or shared)
+    shared = set.intersection(*({(e.split, e.step) for e in run.evaluations} for run in references))
+    splits = {e.split for run in everybody for e in run.evaluations}
+    if "test" in splits:
+        splits = {"test"}
+    named = {(split, step) for split in splits for step in steps}
+    return sorted((pair for pair in shared | named if pair[0] in splits), key=lambda pair: pair[::-1])
+
+
+def _reported(found: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> list[str]:
+    """Metrics that the reference has throughout; if it has none, PSNR stands for what is missing."""
+    return [metric for metric in DIRECTION if all(metric in a for a, _ in found)] or ["psnr"]
 
 
 def _evaluation(run: RunSample, split: str, step: int) -> Evaluation:
-    return next(e for e in run.evaluations if (e.split, e.step) == (split, step))
+    """An empty one where the run has none."""
+    fits = (e for e in run.evaluations if (e.split, e.step) == (split, step))
+    return next(fits, Evaluation(step, split, {}))
 
 
 def _mean_metrics(runs: Sequence[RunSample], split: str, step: int) -> dict[str, float]:
@@ -209,19 +152,3 @@ def _bit_identical(a: Sequence[RunSample], b: Sequence[RunSample], split: str, s
 def _judged_hash(run: RunSample, split: str, step: int) -> str:
     """The model judged; a deterministic run with the same end went through the same middle."""
     return _evaluation(run, split, step).model_sha256 or run.model_sha256
-
-
-def _gain(metric: str, reference: float, candidate: float) -> float:
-    if reference == candidate:
-        return 0.0
-    if reference == 0.0:
-        return math.copysign(math.inf, DIRECTION[metric] * candidate)
-    return DIRECTION[metric] * (candidate - reference) / abs(reference)
-
-
-def _percent(fraction: float) -> str:
-    return f"{100 * fraction:.2f} %"
-
-
-def _signed(fraction: float) -> str:
-    return f"{100 * fraction:+.2f} %"

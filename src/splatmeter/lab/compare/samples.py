@@ -128,6 +128,8 @@ class RunSample:
     run: str = ""
     """Name of the run's folder, for sentences."""
     seed: int = 0
+    seed_set: bool = True
+    """The trainer was given this seed; False where it takes none, so that all runs repeat one."""
     first_step: int = 0
     last_step: int = 0
     evaluations: tuple[Evaluation, ...] = ()
@@ -232,6 +234,8 @@ class Verdict:
     below_tolerated_difference: bool = False
     more_blocks: int | None = None
     """About how many more are needed when undecided; None if more would not help or none are needed."""
+    more_seeds: int | None = None
+    """About how many more pairs of runs with seeds of their own settle quality; they need no timing."""
 
     @property
     def exit_code(self) -> int:

@@ -99,5 +99,14 @@ def quantile(probability: float, degrees: float) -> float:
     return 0.5 * (low + high)
 
 
+def variance_ratio_tail(ratio: float, upper: float, lower: float) -> float:
+    """P(F >= ratio) for the ratio of two variances with `upper` and `lower` degrees of freedom."""
+    if ratio <= 0.0:
+        return 1.0
+    if math.isinf(ratio):
+        return 0.0
+    return regularized_beta(lower / 2, upper / 2, lower / (lower + upper * ratio))
+
+
 def normal_cdf(z: float) -> float:
     return 0.5 * math.erfc(-z / math.sqrt(2.0))

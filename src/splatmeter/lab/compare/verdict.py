@@ -1,8 +1,8 @@
 """The closed set of verdicts, decided by rules that were written down before the runs. First match wins:
 questionable, quality lost, slower, faster, no speed-up, undecided.
 
-*Faster* asks that the whole 95 % interval lie beyond the noise floor; *slower*, a warning, that it lie below
-1 and the estimate be larger than the floor, because no claim smaller than it is ever printed.
+*Faster* and *slower* ask that the whole 95 % interval lie on one side of 1 and, where an A/A leans, beyond
+what the A/A showed. The A/A is otherwise an estimate of noise (noise.py) and no hurdle.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from splatmeter.lab.compare.metric import MetricResult, Quality, more_seeds
 from splatmeter.lab.compare.noise import NoiseFloor
 from splatmeter.lab.compare.power import more_blocks
-from splatmeter.lab.compare.quality import QUALITY_GAIN, MetricResult, Quality, more_seeds
+from splatmeter.lab.compare.quality import QUALITY_GAIN
 from splatmeter.lab.compare.ratio import FEWEST_BLOCKS, Estimate, SpeedEvidence
 from splatmeter.lab.compare.samples import Finding, Verdict, VerdictKind
 
@@ -118,8 +119,8 @@ def _quality_lost(comparison: Comparison) -> Verdict | None:
 
 def _slower(comparison: Comparison) -> Verdict | None:
     estimate = comparison.speed.main
-    enough = estimate.blocks >= FEWEST_BLOCKS and -estimate.log_mean > _log_floor(comparison)
-    if not (enough and estimate.interval_95.high < 1):
+    beyond = -estimate.log_mean - estimate.half_width > _hurdle(comparison)
+    if estimate.blocks < FEWEST_BLOCKS or not beyond:
         return None
     return _verdict(
         comparison,
@@ -161,33 +162,39 @@ def _undecided(comparison: Comparison) -> Verdict:
     obstacle = _quality_obstacle(comparison)
     if _shown_faster(comparison) and obstacle:
         return _undecided_quality(comparison, f"{head}, but {obstacle}")
-    more = more_blocks(estimate, comparison.tolerated_difference, _log_floor(comparison))
+    more = more_blocks(estimate, comparison.tolerated_difference, _hurdle(comparison))
     if estimate.blocks < FEWEST_BLOCKS:
         more = max(more or 0, FEWEST_BLOCKS - estimate.blocks)
     if more is None:
         advice = "more blocks will hardly decide it: lengthen the runs or use --slices"
     else:
         advice = f"needs about {more} more block{'s' if more != 1 else ''}"
-    if estimate.interval_95.low > 1 and not _shown_faster(comparison):
-        floor = 100 * math.expm1(_log_floor(comparison))
-        head += f", not wholly beyond the noise floor of {floor:.2f} %" if floor > 0 else ""
-    sentence = f"{head}; {advice}."
-    return Verdict(VerdictKind.UNDECIDED, sentence, _quality_reasons(comparison), more_blocks=more)
+    one_sided = estimate.interval_95.low > 1 or estimate.interval_95.high < 1
+    if one_sided and estimate.blocks >= FEWEST_BLOCKS and not _shown_faster(comparison):
+        head += ", not beyond what the leaning A/A control showed"
+    reasons = (*_quality_reasons(comparison), *_leaning(comparison))
+    return Verdict(VerdictKind.UNDECIDED, f"{head}; {advice}.", reasons, more_blocks=more)
 
 
 def _undecided_quality(comparison: Comparison, sentence: str) -> Verdict:
-    """Fast enough; what is missing are seeds, and a block brings one."""
-    needs = [more_seeds(result) for result in comparison.quality if not result.acceptable]
+    """Fast enough; what is missing are seeds, and they need no timing."""
+    open_ones = [result for result in comparison.quality if not result.acceptable]
+    needs = [more_seeds(result) for result in open_ones]
     known = [need for need in needs if need is not None]
     more = max(known) if known and len(known) == len(needs) else None
     if more is not None:
-        sentence += f" Needs about {more} more block{'s' if more != 1 else ''} with seeds of their own."
-    return Verdict(VerdictKind.UNDECIDED, sentence, _quality_reasons(comparison), more_blocks=more)
+        pairs = f"{more} more pair{'s' if more != 1 else ''} of runs with seeds of their own"
+        command = f"splatmeter lab quality {comparison.candidate} --against {comparison.reference}"
+        sentence += f" Needs about {pairs}, without timing: `{command} --pairs {more}`."
+    elif any(result.repeats for result in open_ones):
+        sentence += " Let its trainer take a seed: {seed} in its command, or shift_seeds in protocol.toml."
+    reasons = (*_quality_reasons(comparison), *_leaning(comparison))
+    return Verdict(VerdictKind.UNDECIDED, sentence, reasons, more_seeds=more)
 
 
 def _shown_faster(comparison: Comparison) -> bool:
     estimate = comparison.speed.main
-    beyond = estimate.log_mean - estimate.half_width > _log_floor(comparison)
+    beyond = estimate.log_mean - estimate.half_width > _hurdle(comparison)
     return estimate.blocks >= FEWEST_BLOCKS and beyond
 
 
@@ -203,10 +210,11 @@ def _quality_reasons(comparison: Comparison) -> tuple[str, ...]:
     return tuple(result.sentence for result in comparison.quality if not result.acceptable)
 
 
-def _log_floor(comparison: Comparison) -> float:
-    if comparison.noise is None or not math.isfinite(comparison.noise.log_floor):
+def _hurdle(comparison: Comparison) -> float:
+    """What a leaning A/A adds to 1; 0 otherwise."""
+    if comparison.noise is None or not math.isfinite(comparison.noise.estimate.half_width):
         return 0.0
-    return comparison.noise.log_floor
+    return comparison.noise.hurdle(comparison.speed.main.half_width)
 
 
 def _verdict(
@@ -219,7 +227,13 @@ def _verdict(
     below = directed and abs(comparison.speed.main.ratio - 1) < tolerated
     if below:
         sentence = f"{sentence.rstrip('.')}; below the tolerated difference of {100 * tolerated:.3g} %."
-    return Verdict(kind, sentence, (*reasons, *notes), below)
+    return Verdict(kind, sentence, (*reasons, *notes, *_leaning(comparison)), below)
+
+
+def _leaning(comparison: Comparison) -> tuple[str, ...]:
+    """Said beside every verdict that an A/A which leans may have changed."""
+    noise = comparison.noise
+    return (noise.sentence,) if noise is not None and noise.leans and not noise.failed else ()
 
 
 def _ratio(estimate: Estimate) -> str:
