@@ -79,7 +79,7 @@ def test_the_rule_sees_throttling_and_never_the_times() -> None:
 
 def test_the_monitor_itself_is_an_arm_that_can_be_measured(tmp_path: Path) -> None:
     lab = make_lab(tmp_path)
-    plan, _ = carried_out(lab, "overhead", ["baseline", "baseline"], trainer(0.001), blocks=4)
+    plan, _ = carried_out(lab, "overhead", ["baseline", "baseline"], trainer(), blocks=4)
     assert [(arm.label, arm.monitor) for arm in plan.arms] == [
         ("baseline#unwatched", False), ("baseline#watched", True),
     ]  # fmt: skip

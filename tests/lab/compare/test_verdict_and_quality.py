@@ -6,7 +6,7 @@ import pytest
 
 from splatmeter.lab.compare.assemble import Rules, compare
 from splatmeter.lab.compare.metric import Quality, judge_metric
-from splatmeter.lab.compare.noise import noise_floor
+from splatmeter.lab.compare.noise import noise_floor, with_noise
 from splatmeter.lab.compare.quality import compare_quality, suspicious_gains
 from splatmeter.lab.compare.ratio import evidence
 from splatmeter.lab.compare.samples import (
@@ -70,15 +70,40 @@ def test_fewer_than_four_blocks_decide_nothing(sign: int) -> None:
     assert verdict.kind is VerdictKind.UNDECIDED and verdict.more_blocks == 1
 
 
-def test_nothing_smaller_than_the_noise_floor_is_claimed() -> None:
+def test_a_claim_must_be_larger_than_what_a_leaning_control_showed() -> None:
+    control = noise_floor(evidence([0.030, 0.012, 0.021, 0.008, 0.026, 0.011]))
+    assert control.leans and not control.failed
+    for sign, kind in ((1, VerdictKind.FASTER), (-1, VerdictKind.SLOWER)):
+        small = judge(comparison([sign * d for d in (0.024, 0.025, 0.023, 0.0245)], noise=control))
+        assert small.kind is VerdictKind.UNDECIDED and "leaning A/A" in small.sentence
+        large = judge(comparison([sign * d for d in CLEARLY_FASTER], noise=control))
+        assert large.kind is kind and control.sentence in large.reasons
+
+
+def test_a_control_that_does_not_lean_is_no_hurdle() -> None:
     control = noise_floor(evidence([0.04, -0.05, 0.03, -0.02, 0.045, -0.035]))
-    faster = comparison([0.030, 0.031, 0.029, 0.0305], noise=control)
-    slower = comparison([-0.030, -0.031, -0.029, -0.0305], noise=control)
-    assert control.floor > 0.03
-    assert judge(faster).kind is VerdictKind.UNDECIDED
-    assert "noise floor" in judge(faster).sentence
-    assert judge(slower).kind is VerdictKind.UNDECIDED
-    assert judge(comparison(CLEARLY_FASTER, noise=control)).kind is VerdictKind.FASTER
+    assert control.floor > 0.03 and not control.leans
+    assert judge(comparison([0.030, 0.031, 0.029, 0.0305], noise=control)).kind is VerdictKind.FASTER
+
+
+def test_blocks_that_agree_by_luck_are_given_the_noise_of_the_control() -> None:
+    lucky, control = (
+        evidence([0.021, 0.016, 0.020, 0.024]),
+        noise_floor(evidence([0.01, -0.008, 0.009, -0.01])),
+    )
+    widened = with_noise(lucky, control)
+    assert widened.main.half_width > lucky.main.half_width and "A/A" in widened.main.method
+    quieter = noise_floor(evidence([0.0001, -0.0001, 0.0002, -0.0001]))
+    assert with_noise(lucky, quieter) == lucky, "an A/A never makes an interval narrower"
+    another_day = noise_floor(evidence([0.2, -0.3, 0.3, -0.2]))
+    assert with_noise(lucky, another_day) == lucky, "plainly another noise"
+    assert with_noise(lucky, None) == lucky
+
+
+def test_until_decided_takes_the_noise_of_the_control_too() -> None:
+    lucky = evidence_so_far([0.021, 0.016, 0.020, 0.024, 0.019, 0.018])
+    control = noise_floor(evidence([0.01, -0.008, 0.009, -0.01, 0.004, -0.006]))
+    assert with_noise(lucky, control).main.half_width > lucky.main.half_width
 
 
 def test_a_failed_control_makes_everything_questionable() -> None:
@@ -124,12 +149,14 @@ def test_unsettled_quality_keeps_a_speed_up_undecided() -> None:
     assert unsettled.quality is Quality.UNDECIDED
     verdict = judge(comparison(CLEARLY_FASTER, quality=(unsettled,)))
     assert verdict.kind is VerdictKind.UNDECIDED and "PSNR" in verdict.sentence
-    assert verdict.more_blocks is not None and f"{verdict.more_blocks} more block" in verdict.sentence
+    assert verdict.more_seeds is not None and verdict.more_blocks is None
+    command = f"`splatmeter lab quality candidate --against parent --pairs {verdict.more_seeds}`"
+    assert command in verdict.sentence
 
 
 def test_too_few_seeds_ask_for_the_missing_ones() -> None:
     verdict = judge(comparison(CLEARLY_FASTER, quality=(psnr([26.0, 26.1], [26.0, 26.1]),)))
-    assert verdict.kind is VerdictKind.UNDECIDED and verdict.more_blocks == 2
+    assert verdict.kind is VerdictKind.UNDECIDED and verdict.more_seeds == 2
 
 
 def test_a_repetition_is_verified_when_it_is_independent_later_and_agrees() -> None:

@@ -90,7 +90,7 @@ def test_the_structure_is_that_of_a_log_kept_by_hand() -> None:
         "  - Test L1: 0.035212 (✅ within tolerance, -0.49% from Baseline)",
         "  - Train PSNR: 28.12 dB",
         "- **PSNR:** 26.01 dB (at least 25.88 dB)",
-        "- **LPIPS:** 0.2412 (at most 0.2424)",
+        "- **LPIPS:** 0.2412 (at most 0.2466)",
         "- **Model Size:** 1,811,372 Gaussians",
         "  - Added `with torch.no_grad():`",
         "  - PSNR held.",

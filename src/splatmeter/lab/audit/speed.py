@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import itertools
+
 from splatmeter.lab.compare.samples import Finding, RatePoint, RunSample, Severity
 
 COLLAPSE = 3.0
 EQUAL_COUNT = 0.1
 """Counts within a tenth of each other are equal work, beside a factor of three."""
+SUSTAINED_SHARE = 0.25
+SUSTAINED_STRETCHES = 3
+"""A collapse lasts: this share of a run's time and this many of its about twenty stretches. One slow stretch
+is the machine's own business; with 0.3 % of them half of all comparisons had one.
+"""
+BUSY = 0.10
+"""Share of the machine that others must have used to be named as the cause."""
+NO_SPILL = ("", "none seen", "not observable")
 
 
 def collapse(run: RunSample) -> list[Finding]:
-    """Steps per second that fall more than threefold at equal Gaussians: on a card its memory has spilled
-    over, on a processor others were using it.
-    """
-    for i, later in enumerate(run.rates):
-        equal = [point for point in run.rates[:i] if _equal_work(point, later)]
-        best = max(equal, key=lambda point: point.steps_per_second, default=None)
-        if best is not None and best.steps_per_second > COLLAPSE * later.steps_per_second:
-            sentence = (
-                f"{run.name} falls from {best.steps_per_second:.3g} it/s at step {best.step} "
-                f"({best.gaussians:,} Gaussians) to {later.steps_per_second:.3g} it/s at step {later.step} "
-                f"({later.gaussians:,}), {best.steps_per_second / later.steps_per_second:.1f}-fold at equal "
-                f"work: {_cause(run)}."
-            )
-            return [Finding("speed collapse", sentence, Severity.DOUBT, run.arm.name)]
-    return []
+    """Steps per second that fall more than threefold at equal Gaussians and stay there."""
+    seconds = _seconds(run.rates)
+    fallen = [
+        i for i in range(len(run.rates)) if 0 < COLLAPSE * run.rates[i].steps_per_second < _before(run, i)
+    ]
+    share = sum(seconds[i] for i in fallen) / (sum(seconds) or 1.0)
+    if len(fallen) < SUSTAINED_STRETCHES or share < SUSTAINED_SHARE:
+        return []
+    worst = max(fallen, key=lambda i: _before(run, i) / run.rates[i].steps_per_second)
+    point, before = run.rates[worst], _before(run, worst)
+    sentence = (
+        f"{run.name} spends {100 * share:.0f} % of its time at less than a third of the speed it had before "
+        f"at equal work: {before:.3g} it/s, then {point.steps_per_second:.3g} it/s at step {point.step} "
+        f"({point.gaussians:,} Gaussians), {before / point.steps_per_second:.1f}-fold; {_cause(run)}."
+    )
+    return [Finding("speed collapse", sentence, Severity.DOUBT, run.arm.name)]
 
 
 def allocator_retries(run: RunSample) -> list[Finding]:
@@ -38,10 +49,36 @@ def allocator_retries(run: RunSample) -> list[Finding]:
     return [Finding("allocator retries", sentence, Severity.DOUBT, run.arm.name)]
 
 
+def _before(run: RunSample, place: int) -> float:
+    """The speed that several earlier stretches of equal work reached: one fast frame is no standard. 0 if
+    there are too few.
+    """
+    later = run.rates[place]
+    equal = [point.steps_per_second for point in run.rates[:place] if _equal_work(point, later)]
+    return sorted(equal)[-SUSTAINED_STRETCHES] if len(equal) >= SUSTAINED_STRETCHES else 0.0
+
+
+def _seconds(rates: tuple[RatePoint, ...]) -> list[float]:
+    """How long each stretch took; the first is taken to be as long as the second."""
+    steps = [after.step - before.step for before, after in itertools.pairwise(rates)]
+    steps = [*steps[:1], *steps] or [1] * len(rates)
+    return [
+        count / point.steps_per_second if point.steps_per_second > 0 else 0.0
+        for count, point in zip(steps, rates, strict=True)
+    ]
+
+
 def _cause(run: RunSample) -> str:
-    if run.on_a_card or run.card_bytes:
-        return "memory has probably spilled over"
-    return "other programs were probably using the processor, or memory was short"
+    """Named only where a counter shows it."""
+    if run.spill not in NO_SPILL:
+        return f"its memory spilled over ({run.spill})"
+    if run.allocator_retries:
+        return f"the card was full ({run.allocator_retries} allocator retries)"
+    if run.throttled:
+        return f"a core was throttled {run.throttled} times"
+    if run.foreign_cpu_share is not None and run.foreign_cpu_share > BUSY:
+        return f"others used {100 * run.foreign_cpu_share:.0f} % of the machine"
+    return "no counter shows why"
 
 
 def _equal_work(a: RatePoint, b: RatePoint) -> bool:

@@ -160,6 +160,12 @@ class RunSample:
     rates: tuple[RatePoint, ...] = ()
     allocator_retries: int = 0
     """Inside the timed window."""
+    foreign_cpu_share: float | None = None
+    """Share of the machine that others used meanwhile."""
+    throttled: int = 0
+    """How often a core was slowed down because of heat meanwhile."""
+    spill: str = ""
+    """What the counters say of memory that ran over from the card."""
 
     @property
     def steps_per_second(self) -> float:

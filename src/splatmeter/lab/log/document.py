@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from splatmeter.lab.compare.margins import margin_of
 from splatmeter.lab.compare.samples import Finding, Verdict
 
 
@@ -73,7 +74,12 @@ class QualityBaseline:
     phase: str
     figure: MetricsFigure
     tolerance: float = 0.005
+    """Of PSNR; the other metrics get what corresponds to it, or what `margins` states."""
     split: str = "test"
+    margins: Mapping[str, float] = field(default_factory=dict)
+
+    def margin(self, metric: str) -> float:
+        return margin_of(metric, self.tolerance, self.margins)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def _quality(baseline: QualityBaseline | None) -> Iterator[str]:
     for name, (label, form, direction) in _METRICS.items():
         value = baseline.figure.metrics.get(name)
         if value is not None:
-            limit = form.format(value * (1 - direction * baseline.tolerance))
+            limit = form.format(value * (1 - direction * baseline.margin(name)))
             side = "at least" if direction > 0 else "at most"
             yield f"- **{label}:** {form.format(value)} ({side} {limit})"
     views = f"{baseline.figure.views} {baseline.split}" if baseline.figure.views else baseline.split
@@ -216,7 +216,7 @@ def _metrics(split: str, figure: MetricsFigure, baseline: QualityBaseline | None
         wanted = baseline.figure.metrics.get(name) if baseline is not None and comparable else None
         if baseline is not None and wanted:
             gain = direction * (value - wanted) / abs(wanted)
-            word = "✅ within" if gain >= -baseline.tolerance else "❌ outside"
+            word = "✅ within" if gain >= -baseline.margin(name) else "❌ outside"
             percent = 100 * (value - wanted) / abs(wanted)
             text += f" ({word} tolerance, {percent:+.2f}% from {inline(baseline.phase)})"
         yield text

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from splatmeter.lab.plan.phases import Phase, lineage_environment, lineage_options
 from splatmeter.lab.plan.protocol import Protocol
+from splatmeter.lab.trainers.seeds import SHIM, Seeds, seeds_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,7 @@ class RunRequest:
 
 def arguments(protocol: Protocol, lineage: list[Phase], request: RunRequest) -> tuple[str, ...]:
     """The nearest declared command wins; otherwise the trainer's own flags are written out."""
-    template = next((phase.command for phase in reversed(lineage) if phase.command), protocol.command)
-    options = (*protocol.options, *_options_after_command(lineage))
+    template, options = _template(protocol, lineage)
     if template:
         return (
             *(filled for word in template for filled in _template_word(word, protocol, request)),
@@ -38,6 +38,17 @@ def arguments(protocol: Protocol, lineage: list[Phase], request: RunRequest) -> 
     if trainer_of(protocol, lineage) in ("mip-splatting", "3dgs"):
         return (*_original(protocol, request), *options)
     return (*_ours(protocol, request), *options, "--events-stdout")
+
+
+def seeds(protocol: Protocol, lineage: list[Phase]) -> Seeds:
+    """Whether and how the seed of a run reaches its trainer."""
+    return seeds_of(trainer_of(protocol, lineage), *_template(protocol, lineage), protocol.shift_seeds)
+
+
+def _template(protocol: Protocol, lineage: list[Phase]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The command that is used, empty where the lab writes it itself, and the options after it."""
+    template = next((phase.command for phase in reversed(lineage) if phase.command), protocol.command)
+    return template, (*protocol.options, *_options_after_command(lineage))
 
 
 def trainer_of(protocol: Protocol, lineage: list[Phase]) -> str:
@@ -109,8 +120,10 @@ def _split(protocol: Protocol) -> list[str]:
 
 
 def _original(protocol: Protocol, request: RunRequest) -> tuple[str, ...]:
-    """The original's train.py has no seed flag: it always uses 0, so its spread over seeds stays unknown."""
-    words = [request.python, "train.py", "-s", scene_path(protocol, request), "-m", str(request.output)]
+    """The original's train.py has no seed flag: it always uses 0, unless `shift_seeds` shifts that."""
+    shim = [str(SHIM), str(request.seed)] if protocol.shift_seeds else []
+    words = [request.python, *shim, "train.py"]
+    words += ["-s", scene_path(protocol, request), "-m", str(request.output)]
     words += ["-r", str(protocol.resolution), "--iterations", str(request.last)]
     words += ["-i", protocol.images] if protocol.images else []
     words += ["--eval"] if protocol.eval else []
@@ -128,6 +141,7 @@ def _filled(word: str, protocol: Protocol, request: RunRequest) -> str:
         "{output}": str(request.output),
         "{checkpoint}": str(request.checkpoint or ""),
         "{seed}": str(request.seed),
+        "{seed_shim}": str(SHIM),
         "{resolution}": str(protocol.resolution),
         "{iterations}": str(request.last),
         "{start}": str(request.first),

@@ -12,6 +12,7 @@ from typing import Any
 
 from splatmeter.errors import InputError, UsageError
 from splatmeter.lab.plan import toml
+from splatmeter.lab.trainers.seeds import SHIMMED
 
 TRAINERS = ("splatmeter", "mip-splatting", "3dgs", "fork", "gsplat", "opensplat", "generic", "events")
 
@@ -21,9 +22,12 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "start": ("start_iteration", "checkpoint", "sha256", "prepare_seed"),
     "run": (
         *("iterations", "evaluate_at", "warm_up", "seed", "seeds", "options", "patterns"),
-        *("most_foreign_cpu", "repeats"),
+        *("shift_seeds", "most_foreign_cpu", "repeats"),
     ),
-    "judgement": ("tolerance", "tolerated_difference", "blocks", "lpips"),
+    "judgement": (
+        *("tolerance", "ssim_margin", "lpips_margin", "l1_margin"),
+        *("tolerated_difference", "blocks", "lpips"),
+    ),
 }
 """Where each field stands in the file; every field of Protocol stands somewhere."""
 
@@ -41,12 +45,16 @@ COMMENTS = {
     "evaluate_at": "absolute iteration; 0: only at the end",
     "warm_up": "untimed iterations at the start of a run; 0: max(50, 5 %)",
     "seeds": "block k uses seed + (k mod seeds); quality needs at least 4 to be judged",
+    "shift_seeds": "mip-splatting and 3dgs seed themselves with 0; true: started so that they get ours",
     "options": "further arguments for every run",
     "patterns": "generic trainer: named patterns for step, total, loss, gaussians, evaluation",
     "most_foreign_cpu": "a block in which others used a larger share of the machine, or a core was"
     " throttled, is run again; 0: never",
     "repeats": "how often a block is run again at most; then it counts as it is",
-    "tolerance": "how much worse a quality metric may be, relative",
+    "tolerance": "how much worse PSNR may be, relative",
+    "ssim_margin": "how much worse SSIM may be; 0: what corresponds to the tolerance of PSNR (x 0.94)",
+    "lpips_margin": "0: what corresponds (x 4.5)",
+    "l1_margin": "0: what corresponds (x 3.14)",
     "tolerated_difference": "a speed difference below this does not matter to anyone",
     "lpips": "also judge LPIPS, where its weights exist",
 }
@@ -74,12 +82,16 @@ class Protocol:
     evaluate_at: int = 3100
     warm_up: int = 0
     seed: int = 0
-    seeds: int = 4
+    seeds: int = 6
     options: tuple[str, ...] = ()
     patterns: tuple[tuple[str, str], ...] = ()
+    shift_seeds: bool = False
     most_foreign_cpu: float = 0.0
     repeats: int = 2
     tolerance: float = 0.005
+    ssim_margin: float = 0.0
+    lpips_margin: float = 0.0
+    l1_margin: float = 0.0
     tolerated_difference: float = 0.02
     blocks: int = 6
     lpips: bool = False
@@ -98,10 +110,18 @@ class Protocol:
         inside = self.start_iteration < self.evaluate_at < self.end_iteration
         return (self.evaluate_at, self.end_iteration) if inside else (self.end_iteration,)
 
+    @property
+    def margins(self) -> dict[str, float]:
+        """Of single metrics, where they are stated; the others follow from the tolerance."""
+        stated = {"ssim": self.ssim_margin, "lpips": self.lpips_margin, "l1": self.l1_margin}
+        return {metric: margin for metric, margin in stated.items() if margin}
+
     def fingerprint(self) -> str:
-        """Equal for protocols whose runs may be compared: the rules of judgement are left out."""
-        judged = {*SECTIONS["judgement"], "title"}
-        record = {k: v for k, v in dataclasses.asdict(self).items() if k not in judged}
+        """Equal for protocols whose runs may be compared: the rules of judgement are left out, and what is
+        newer than runs that did without it.
+        """
+        left_out = {*SECTIONS["judgement"], "title", *([] if self.shift_seeds else ["shift_seeds"])}
+        record = {k: v for k, v in dataclasses.asdict(self).items() if k not in left_out}
         return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -124,6 +144,13 @@ def check(protocol: Protocol) -> Protocol:
         )
     if not 0 < protocol.tolerance < 1 or not 0 < protocol.tolerated_difference < 1:
         raise UsageError("tolerance and tolerated_difference are shares between 0 and 1, for example 0.005")
+    if not all(0 < margin < 1 for margin in protocol.margins.values()):
+        raise UsageError("a margin of a metric is a share between 0 and 1, or 0 for what corresponds")
+    if protocol.shift_seeds and (protocol.command or protocol.trainer not in SHIMMED):
+        raise UsageError(
+            "shift_seeds is for mip-splatting and 3dgs started by the lab's own command; in a command of your"
+            " own write: {python} {seed_shim} {seed} train.py ..."
+        )
     if not 0 <= protocol.most_foreign_cpu < 1 or protocol.repeats < 0:
         raise UsageError("most_foreign_cpu is a share of the machine from 0 to 1, and repeats at least 0")
     if protocol.blocks < 1 or protocol.seeds < 1:

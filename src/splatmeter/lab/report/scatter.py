@@ -66,9 +66,10 @@ def scatter(found: list[Cloud], baseline: QualityBaseline | None) -> Markup:
         "judge, not this picture."
     )
     if baseline is not None:
-        caption += f" The band is the baseline's {metric_name(metric)} ± {100 * baseline.tolerance:.3g} %."
+        margin = f"{100 * baseline.margin(metric):.3g} %"
+        caption += f" The band is the baseline's {metric_name(metric)} ± {margin}."
     entries = [(cloud.order, cloud.phase) for cloud in found]
-    tolerance = baseline.tolerance if baseline else None
+    tolerance = baseline.margin(metric) if baseline else None
     return figure(lambda width: _draw(found, tolerance, width), caption, _table(found), legend(entries))
 
 

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from splatmeter.errors import MissingFile
+from splatmeter.lab.compare.margins import margins_text
 from splatmeter.lab.compare.ratio import paired
 from splatmeter.lab.compare.samples import Finding
 from splatmeter.lab.log.document import (
@@ -19,6 +20,7 @@ from splatmeter.lab.log.document import (
     RatioFigure,
     SpeedFigure,
 )
+from splatmeter.lab.plan.commands import seeds
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.index import Index
@@ -27,6 +29,7 @@ from splatmeter.lab.session.gather import preferred
 from splatmeter.lab.session.plan import load
 from splatmeter.lab.session.session import repetitions
 from splatmeter.lab.session.verdicts import Judged, imported, judged, phase_verdict, state_of
+from splatmeter.lab.trainers.seeds import seeds_text
 
 
 def document(lab: Lab) -> LogDocument:
@@ -188,7 +191,8 @@ def _configuration(protocol: Protocol, lab: Lab) -> dict[str, str]:
         "Resolution": f"-r {protocol.resolution}",
         "Training": f"{protocol.iterations} iterations ({begin}), {protocol.warm_up_steps} of them warm-up",
         "Test evaluation": f"iterations {', '.join(map(str, protocol.evaluation_steps))} ({split})",
-        "Seeds": f"{protocol.seed} to {protocol.seed + protocol.seeds - 1}, the same in both arms of a block",
+        "Seeds": seeds_text(seeds(protocol, lab.phases.all()[:1]), protocol.seed, protocol.seeds),
+        "Quality margins": margins_text(protocol.tolerance, protocol.margins),
         "Tolerated difference": f"{100 * protocol.tolerated_difference:g} %",
         **_machine(result.get("facts") or {}),
     }
@@ -219,7 +223,8 @@ def _quality(phases: tuple[LogPhase, ...], protocol: Protocol) -> QualityBaselin
     for phase in phases:
         if not phase.parent and phase.test:
             wanted = [figure for figure in phase.test if figure.step == protocol.evaluate_at]
-            return QualityBaseline(phase.name, (wanted or list(phase.test))[0], protocol.tolerance)
+            figure = (wanted or list(phase.test))[0]
+            return QualityBaseline(phase.name, figure, protocol.tolerance, margins=protocol.margins)
     return None
 
 

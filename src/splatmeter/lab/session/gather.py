@@ -17,6 +17,7 @@ from splatmeter.lab.compare.samples import (
     SliceSample,
     StagePeak,
 )
+from splatmeter.lab.plan.commands import seeds
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
@@ -73,6 +74,7 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         gaussians_end=result.get("gaussians_end") or 0,
         run=run,
         seed=identity["seed"],
+        seed_set=seeds(protocol, lineage_of(plan, identity["phase"])).can_be_set,
         first_step=protocol.start_iteration,
         last_step=result["last_step"],
         evaluations=tuple(_evaluation(item, started) for item in preferred(result["evaluations"])),
@@ -96,6 +98,9 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         card_bytes=result.get("card_bytes"),
         on_a_card=engine.on_a_card,
         allocator_retries=result.get("allocator_retries") or 0,
+        foreign_cpu_share=result.get("foreign_cpu_share"),
+        throttled=result.get("throttled") or 0,
+        spill=(result.get("shared_memory") or {}).get("verdict", ""),
         rates=tuple(
             RatePoint(int(p["step"]), int(p["gaussians"]), p["steps_per_second"]) for p in result["rates"]
         ),

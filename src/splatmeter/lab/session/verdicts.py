@@ -56,6 +56,7 @@ def comparison(lab: Lab, reference: str, candidate: str, session: str) -> Compar
     arms = arms_between(lab, reference, candidate, named)
     rules = Rules(
         tolerance=protocol.tolerance,
+        margins=protocol.margins,
         tolerated_difference=protocol.tolerated_difference,
         until_decided=plan.until_decided,
         noise=None if reference == candidate else latest_noise(lab, plan),
