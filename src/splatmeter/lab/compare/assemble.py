@@ -10,7 +10,7 @@ from splatmeter.lab.audit.rules import audit
 from splatmeter.lab.compare.noise import NoiseFloor
 from splatmeter.lab.compare.quality import TOLERANCE, compare_quality, runs_of, suspicious_gains
 from splatmeter.lab.compare.ratio import evidence, log_ratios, slice_log_ratios
-from splatmeter.lab.compare.samples import Finding, RunSample, SliceSample
+from splatmeter.lab.compare.samples import NOTHING, Finding, RunSample, SliceSample, Subject
 from splatmeter.lab.compare.sequential import evidence_so_far
 from splatmeter.lab.compare.verdict import TOLERATED_DIFFERENCE, Comparison
 
@@ -26,7 +26,8 @@ class Rules:
     until_decided: bool = False
     """The number of blocks was not fixed: use the anytime-valid interval."""
     noise: NoiseFloor | None = None
-    measured_at: float = 0.0
+    sequence: float = 0.0
+    subject: Subject = NOTHING
 
 
 def compare(
@@ -55,5 +56,6 @@ def compare(
         rules.noise,
         rules.tolerated_difference,
         tuple(run.name for run in pair),
-        rules.measured_at,
+        rules.sequence,
+        rules.subject,
     )
