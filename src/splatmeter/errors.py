@@ -3,7 +3,8 @@
 SplatmeterError
 ├── UsageError          64  the command line asks for something that makes no sense
 ├── InputError          65  a scene, photo, model or checkpoint cannot be used as it is
-│   └── CheckpointError     it is cut off, of another version, or of another scene
+│   ├── CheckpointError     it is cut off, of another version, or of another scene
+│   └── CodeChanged         the program behind an arm is not the one its session began with
 ├── MissingFile         66  something named does not exist
 ├── MissingExtra        69  an optional package is needed; the message names the install command
 ├── CardUnavailable     69  no card, driver or card too old, too little memory there, or a failed self-test
@@ -33,6 +34,10 @@ class InputError(SplatmeterError):
 
 class CheckpointError(InputError):
     pass
+
+
+class CodeChanged(InputError):
+    """The program behind an arm of a comparison is another one than when the comparison began."""
 
 
 class MissingFile(SplatmeterError):

@@ -30,7 +30,10 @@ def make_lab(folder: Path, **settings: object) -> Lab:
         "command": ("trainer", "--seed", "{seed}"),
         "start_iteration": 0,
     }
-    given |= {"iterations": 200, "evaluate_at": 100, "directory": str(folder), **settings}
+    program = folder / "program"
+    program.mkdir(exist_ok=True)
+    (program / "train.py").write_text("# what the scripted trainer would execute\n")
+    given |= {"iterations": 200, "evaluate_at": 100, "directory": str(program), **settings}
     write_text(lab.protocol_file, protocol.to_text(Protocol(**given)))  # type: ignore[arg-type]
     lab.phases.add(Phase("baseline", created="1"))
     return lab

@@ -224,4 +224,5 @@ def test_another_program_declares_itself() -> None:
     threads = arm_of(Phase("a", options=("--threads", "1"), changes=("quality",)), "a")
     assert threads.declares == {Aspect.ENVIRONMENT} and not threads.speed_only
     parent = Phase("p", revision="HEAD")
-    assert arm_of(Phase("c", parent="p"), "c", [parent]).declares == {Aspect.ENVIRONMENT, Aspect.BACKEND}
+    another = {Aspect.ENVIRONMENT, Aspect.BACKEND, Aspect.CODE}
+    assert arm_of(Phase("c", parent="p"), "c", [parent]).declares == another

@@ -104,11 +104,16 @@ def _plan_commands(commands: argparse._SubParsersAction) -> None:
     add = actions.add_parser("add", help="add a phase; after -- its trainer options, or another command")
     add.add_argument("name")
     add.add_argument(
-        "--parent", default=None, help="the phase it builds on (default: the newest; none for the first)"
+        "--parent",
+        default=None,
+        help="the phase it builds on (default: the newest adopted one, else the baseline)",
     )
     _phase_options(add)
     change = actions.add_parser("set", help="change title, note, state or reason of a phase")
     change.add_argument("name")
+    change.add_argument(
+        "--pin", action="store_true", help="the code as it is now is what this phase, the baseline, means"
+    )
     _phase_options(change)
 
 
@@ -172,6 +177,9 @@ def _run_commands(commands: argparse._SubParsersAction) -> None:
     replay.add_argument("--log", type=Path, help="write the log here (default: LOG.md in the lab)")
     resume = _add(commands, "resume", "lab_run", "go on with a session that was interrupted")
     resume.add_argument("session", nargs="?", default="")
+    resume.add_argument(
+        "--anew", action="store_true", help="give up its blocks and begin again with the code as it is now"
+    )
 
 
 def _store_commands(commands: argparse._SubParsersAction) -> None:
@@ -200,6 +208,14 @@ def _judge_commands(commands: argparse._SubParsersAction) -> None:
         parser = _add(commands, name, "lab_judge", text)
         parser.add_argument("phase")
         parser.add_argument("--against", default="", help="default: its parent")
+    commands.choices["gate"].add_argument(
+        "--require",
+        choices=("faster", "verified"),
+        help="exit with 2 unless the evidence has come this far",
+    )
+    adopt = _add(commands, "adopt", "lab_judge", "make a verified phase the one that later phases build on")
+    adopt.add_argument("phase")
+    adopt.add_argument("--anyway", default="", metavar="REASON", help="adopt it without that evidence")
     for parser in (compare, commands.choices["verdict"], commands.choices["gate"]):
         parser.add_argument("--session", default="", help="default: the newest with both arms")
         parser.add_argument("--json", action="store_true", help="for programs")

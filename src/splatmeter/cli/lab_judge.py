@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from argparse import Namespace
 from pathlib import Path
 
 from splatmeter.cli.lab import lab_folder
-from splatmeter.cli.lab_plan import now
 from splatmeter.cli.lab_text import clean, table
 from splatmeter.errors import MissingFile, UsageError
 from splatmeter.lab.atomic import finite, write_text
-from splatmeter.lab.compare.samples import Finding, Verdict
+from splatmeter.lab.compare.samples import Finding, Verdict, VerdictKind
+from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session.verdicts import Judged, judged, phase_verdict, state_of
 
@@ -66,13 +67,49 @@ def verdict(chosen: Namespace) -> int:
 
 
 def gate(chosen: Namespace) -> int:
-    """0 go, 1 slower or quality lost, 2 undecided or not measured, 3 questionable."""
+    """0 go, 1 slower or quality lost, 2 undecided or not measured, 3 questionable; with --require also 2
+    where the evidence has not come that far.
+    """
     decided = _decided(chosen)
+    lacking = "" if decided.exit_code else _lacking(decided, chosen.require)
+    code = 2 if lacking else decided.exit_code
     if chosen.json:
-        print(json.dumps(_verdict_record(decided), ensure_ascii=False, indent=1))
+        record = _verdict_record(decided) | {"exit_code": code, "lacking": lacking}
+        print(json.dumps(record, ensure_ascii=False, indent=1))
     else:
         print(decided.sentence)
-    return decided.exit_code
+        if lacking:
+            print(lacking)
+    return code
+
+
+def _lacking(decided: Verdict, required: str | None) -> str:
+    """What is missing to what was asked for; empty if nothing is."""
+    enough = {
+        None: tuple(VerdictKind),
+        "faster": (VerdictKind.FASTER, VerdictKind.VERIFIED),
+        "verified": (VerdictKind.VERIFIED,),
+    }[required]
+    if decided.kind in enough:
+        return ""
+    advice = "measure it once more, later" if decided.kind is VerdictKind.FASTER else "measure it again"
+    return f"Required: {required}; it is {decided.kind.value}: {advice} (`splatmeter lab run PHASE`)."
+
+
+def adopt(chosen: Namespace) -> int:
+    """A ground that later phases stand on needs a result that came twice."""
+    lab = Lab(lab_folder(chosen)).checked()
+    phase = lab.phases.get(chosen.phase)
+    found = phase_verdict(lab, phase)
+    if not chosen.anyway and (found is None or found.kind is not VerdictKind.VERIFIED):
+        state = found.kind.value if found else state_of(lab, phase)
+        raise UsageError(
+            f"{phase.name} is {state}, not verified: measure it a second time with `splatmeter lab run"
+            f" {phase.name}`, or say why it is adopted all the same: --anyway REASON"
+        )
+    lab.phases.save(dataclasses.replace(phase, adopted=utc_now(), adopted_because=chosen.anyway))
+    print(f"{phase.name} is adopted; new phases build on it.")
+    return 0
 
 
 def _decided(chosen: Namespace) -> Verdict:
@@ -142,7 +179,7 @@ def import_log(chosen: Namespace) -> int:
     from splatmeter.lab.session.importing import import_log as taken
 
     lab = Lab(lab_folder(chosen)).checked()
-    found = taken(lab, parse_log(_text(chosen.file)), str(chosen.file), now())
+    found = taken(lab, parse_log(_text(chosen.file)), str(chosen.file), utc_now())
     print(f"{len(found.added)} phases added: {', '.join(found.added) or 'none'}")
     if found.kept:
         print(f"{len(found.kept)} were there already and stay as they are: {', '.join(found.kept)}")

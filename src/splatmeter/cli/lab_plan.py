@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import time
 from argparse import Namespace
 from pathlib import Path
 
@@ -14,10 +13,12 @@ from splatmeter.errors import UsageError
 from splatmeter.events import Progress
 from splatmeter.lab.atomic import write_text
 from splatmeter.lab.executor import ChildProcess
+from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan import phases, protocol
 from splatmeter.lab.plan.phases import BASELINE, Phase
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session import start
+from splatmeter.lab.session.guard import pin
 
 
 def init(chosen: Namespace) -> int:
@@ -51,7 +52,8 @@ def init(chosen: Namespace) -> int:
     lab.root.mkdir(parents=True, exist_ok=True)
     write_text(lab.protocol_file, protocol.to_text(made))
     if BASELINE not in lab.phases.names():
-        lab.phases.add(Phase(BASELINE, note="Reference, no optimisations", created=now()))
+        lab.phases.add(Phase(BASELINE, note="Reference, no optimisations", created=utc_now()))
+    pin(lab, BASELINE)
     print(f"{lab.protocol_file} written; edit it, then `splatmeter lab prepare` and `lab phase add`.")
     return 0
 
@@ -86,10 +88,12 @@ def phase(chosen: Namespace) -> int:
     if chosen.action == "list":
         return _list(lab)
     if chosen.action == "add":
-        made = _changed(Phase(chosen.name, parent=_parent(lab, chosen), created=now()), chosen)
+        made = _changed(Phase(chosen.name, parent=_parent(lab, chosen), created=utc_now()), chosen)
         path = lab.phases.add(made)
     else:
         path = lab.phases.save(_changed(lab.phases.get(chosen.name), chosen))
+        if chosen.pin:
+            pin(lab, chosen.name)
     print(path)
     return 0
 
@@ -97,8 +101,7 @@ def phase(chosen: Namespace) -> int:
 def _parent(lab: Lab, chosen: Namespace) -> str:
     if chosen.parent is not None:
         return chosen.parent
-    names = lab.phases.names()
-    return names[-1] if names else ""
+    return lab.phases.newest_adopted()
 
 
 def _changed(old: Phase, chosen: Namespace) -> Phase:
@@ -141,8 +144,3 @@ def _list(lab: Lab) -> int:
         )
     print(table(["phase", "parent", "state", "verdict", "runs", "note"], rows))
     return 0
-
-
-def now() -> str:
-    """With microseconds: the order of phases made in one script is the order of their story."""
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S')}.{time.time_ns() // 1000 % 1_000_000:06d}"

@@ -8,12 +8,13 @@ from argparse import Namespace
 from pathlib import Path
 
 from splatmeter.cli.lab import lab_folder
-from splatmeter.cli.lab_plan import now, prepare
+from splatmeter.cli.lab_plan import prepare
 from splatmeter.cli.lab_run import carry_out
 from splatmeter.cli.lab_text import clean
 from splatmeter.cli.lab_text import table as text_table
 from splatmeter.errors import MissingFile, UsageError
 from splatmeter.lab.atomic import write_text
+from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan import protocol as protocols
 from splatmeter.lab.plan import replay as replays
 from splatmeter.lab.plan.phases import BASELINE, Phase
@@ -53,11 +54,11 @@ def _set_up(lab: Lab, plan: Replay, chosen: Namespace) -> Protocol:
         write_text(lab.protocol_file, protocols.to_text(wanted))
     there = lab.phases.names()
     if BASELINE not in [*there, *(phase.name for phase in plan.phases)]:
-        lab.phases.add(Phase(BASELINE, note="Reference, no optimisations", created=now()))
+        lab.phases.add(Phase(BASELINE, note="Reference, no optimisations", created=utc_now()))
     for phase in plan.phases:
         if phase.name not in there:
             parent = phase.parent or ("" if phase.name == BASELINE else BASELINE)
-            lab.phases.add(dataclasses.replace(phase, parent=parent, created=now()))
+            lab.phases.add(dataclasses.replace(phase, parent=parent, created=utc_now()))
     checkpoint = start.path_of(lab, wanted)
     if checkpoint is not None and not checkpoint.exists():
         prepare(Namespace(lab=lab.root))

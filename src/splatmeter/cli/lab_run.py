@@ -9,10 +9,10 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 from splatmeter.cli.lab import lab_folder
-from splatmeter.cli.lab_plan import now
 from splatmeter.cli.lab_text import SessionProgress
 from splatmeter.errors import MissingFile, UsageError
 from splatmeter.lab.executor import ChildProcess
+from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.index import Index, synced_once
 from splatmeter.lab.record.lab import Lab
@@ -63,7 +63,8 @@ def resume(chosen: Namespace) -> int:
     waiting = plans.unfinished(lab)
     if not chosen.session and not waiting:
         raise MissingFile("no session is waiting to be resumed; `splatmeter lab ls` shows what there is")
-    return carry_out(lab, plans.load(lab, chosen.session or waiting[-1]))
+    plan = plans.load(lab, chosen.session or waiting[-1])
+    return carry_out(lab, plans.anew(lab, plan) if chosen.anew else plan)
 
 
 def _foreign_phase(lab: Lab, chosen: Namespace) -> None:
@@ -76,8 +77,9 @@ def _foreign_phase(lab: Lab, chosen: Namespace) -> None:
                 f"phase {chosen.phase} exists with another command; choose a new name for this one"
             )
         return
-    parent = names[-1] if names and not chosen.record else ""
-    lab.phases.add(Phase(chosen.phase, parent=parent, command=chosen.foreign, trainer=trainer, created=now()))
+    parent = "" if chosen.record else lab.phases.newest_adopted()
+    made = Phase(chosen.phase, parent=parent, command=chosen.foreign, trainer=trainer, created=utc_now())
+    lab.phases.add(made)
 
 
 def _begin(lab: Lab, kind: str, phases: list[str], chosen: Namespace) -> int:

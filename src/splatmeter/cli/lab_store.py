@@ -27,12 +27,15 @@ def ls(chosen: Namespace) -> int:
         return 0
     rows = Index(lab).rows(
         "SELECT s.session, s.kind, s.arms, s.blocks, s.ended, (SELECT count(DISTINCT r.block) FROM runs r"
-        " WHERE r.session = s.session AND r.counted = 1) AS done FROM sessions s ORDER BY s.session"
+        " WHERE r.session = s.session AND r.counted = 1) AS done FROM sessions s"
+        " ORDER BY s.place_in_order, s.session"
     )
     cells = []
     for row in rows:
         arms = ", ".join(arm["label"] for arm in json.loads(row["arms"]))
-        state = "ended" if row["ended"] else "unfinished (`lab resume`)"
+        given_up = (lab.sessions / row["session"] / "ended.json").exists()
+        open_state = "given up" if given_up else "unfinished (`lab resume`)"
+        state = "ended" if row["ended"] else open_state
         cells.append([row["session"], row["kind"], arms, f"{row['done']}/{row['blocks']}", state])
     print(table(["session", "kind", "arms", "blocks", "state"], cells))
     return 0

@@ -13,11 +13,12 @@ import os
 import platform
 import re
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from splatmeter.lab.order_of_time import utc_now
 
 ALLOWED_VARIABLES = (
     "CONDA_DEFAULT_ENV", "CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "CUDA_VISIBLE_DEVICES",
@@ -106,7 +107,7 @@ def circumstances() -> dict[str, Any]:
     """Load and clocks when the run began: covariates, never a reason to drop a run afterwards."""
     import psutil
 
-    found: dict[str, Any] = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+    found: dict[str, Any] = {"time": utc_now()}
     with contextlib.suppress(OSError, AttributeError):
         found["load"] = [round(value, 2) for value in os.getloadavg()]
     found["available_bytes"] = int(psutil.virtual_memory().available)

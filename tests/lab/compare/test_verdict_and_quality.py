@@ -17,12 +17,14 @@ from splatmeter.lab.compare.samples import (
     RunSample,
     Severity,
     SliceSample,
+    Subject,
     VerdictKind,
 )
 from splatmeter.lab.compare.sequential import evidence_so_far
 from splatmeter.lab.compare.verdict import Comparison, declared, judge, may_stop, verify
 
 SAME_QUALITY = (judge_metric(("psnr", "test", 3100), [(26.0, 26.0)], True, 0.005),)
+SUBJECT = Subject("p", ("x", "y"), (("a",), ("b",)))
 CLEARLY_FASTER = [0.10, 0.11, 0.09, 0.10, 0.105, 0.095]
 
 
@@ -160,13 +162,18 @@ def test_too_few_seeds_ask_for_the_missing_ones() -> None:
 
 
 def test_a_repetition_is_verified_when_it_is_independent_later_and_agrees() -> None:
-    first = comparison(CLEARLY_FASTER, runs=("a1", "b1"), measured_at=100.0)
-    second = comparison([d + 0.002 for d in CLEARLY_FASTER], runs=("a2", "b2"), measured_at=200.0)
+    first = comparison(CLEARLY_FASTER, runs=("a1", "b1"), sequence=1, subject=SUBJECT)
+    second = comparison([d + 0.002 for d in CLEARLY_FASTER], runs=("a2", "b2"), sequence=2, subject=SUBJECT)
     assert verify(first, second).kind is VerdictKind.VERIFIED
     assert verify(first, second).exit_code == 0
     for spoiled in (
         dataclasses.replace(second, runs=("a1", "b2")),
-        dataclasses.replace(second, measured_at=50.0),
+        dataclasses.replace(second, sequence=1),
+        dataclasses.replace(second, subject=dataclasses.replace(SUBJECT, code=(("a",), ("c",)))),
+        dataclasses.replace(second, subject=dataclasses.replace(SUBJECT, code=(("a",), ("b", "c")))),
+        dataclasses.replace(second, subject=dataclasses.replace(SUBJECT, code=(("a",), ("",)))),
+        dataclasses.replace(second, subject=dataclasses.replace(SUBJECT, definitions=("x", "z"))),
+        dataclasses.replace(second, subject=dataclasses.replace(SUBJECT, protocol="q")),
         dataclasses.replace(second, speed=evidence([d + 0.5 for d in CLEARLY_FASTER])),
         dataclasses.replace(second, candidate="another"),
     ):
@@ -176,8 +183,8 @@ def test_a_repetition_is_verified_when_it_is_independent_later_and_agrees() -> N
 
 
 def test_a_repetition_that_fails_keeps_its_own_verdict() -> None:
-    first = comparison(CLEARLY_FASTER, runs=("a1",), measured_at=100.0)
-    second = comparison([-d for d in CLEARLY_FASTER], runs=("a2",), measured_at=200.0)
+    first = comparison(CLEARLY_FASTER, runs=("a1",), sequence=1, subject=SUBJECT)
+    second = comparison([-d for d in CLEARLY_FASTER], runs=("a2",), sequence=2, subject=SUBJECT)
     assert verify(first, second).kind is VerdictKind.SLOWER
 
 

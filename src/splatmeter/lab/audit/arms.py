@@ -106,6 +106,7 @@ _FACTS = {
     Aspect.BACKEND: lambda run: run.backend,
     Aspect.MACHINE: lambda run: run.machine,
     Aspect.ENVIRONMENT: _environment,
+    Aspect.CODE: lambda run: run.code,
 }
 _CONSTANT_WITHIN_AN_ARM = [aspect for aspect in _FACTS if aspect not in (Aspect.SEED, Aspect.START)]
 """Seeds differ between blocks by design, and a start checkpoint may be made per seed."""

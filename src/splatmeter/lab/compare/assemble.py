@@ -13,7 +13,7 @@ from splatmeter.lab.compare.metric import MetricResult
 from splatmeter.lab.compare.noise import NoiseFloor, with_noise
 from splatmeter.lab.compare.quality import compare_quality, runs_of, suspicious_gains
 from splatmeter.lab.compare.ratio import evidence, log_ratios, slice_log_ratios
-from splatmeter.lab.compare.samples import Finding, RunSample, SliceSample
+from splatmeter.lab.compare.samples import NOTHING, Finding, RunSample, SliceSample, Subject
 from splatmeter.lab.compare.sequential import evidence_so_far
 from splatmeter.lab.compare.verdict import TOLERATED_DIFFERENCE, Comparison
 
@@ -33,7 +33,8 @@ class Rules:
     until_decided: bool = False
     """The number of blocks was not fixed: use the anytime-valid interval."""
     noise: NoiseFloor | None = None
-    measured_at: float = 0.0
+    sequence: float = 0.0
+    subject: Subject = NOTHING
 
 
 def compare(
@@ -68,7 +69,8 @@ def compare(
         rules.noise,
         rules.tolerated_difference,
         tuple(run.name for run in pair),
-        rules.measured_at,
+        rules.sequence,
+        rules.subject,
     )
 
 

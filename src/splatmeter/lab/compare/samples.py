@@ -27,6 +27,8 @@ class Aspect(str, Enum):
     BACKEND = "backend"
     MACHINE = "machine"
     ENVIRONMENT = "environment"
+    CODE = "code"
+    """Contents of the program, whatever it calls itself; another revision, patch or command declares it."""
 
 
 class Severity(str, Enum):
@@ -144,6 +146,8 @@ class RunSample:
     model_sha256: str = ""
     backend: str = ""
     machine: str = ""
+    code: str = ""
+    """Hash of the contents of its program; empty if nothing could be identified."""
     environment: Mapping[str, Any] = field(default_factory=dict)
     """Facts that must agree between arms (versions, flags, limits); not load or time of day."""
     deterministic: bool = False
@@ -196,6 +200,30 @@ class SliceSample:
     first_step: int
     last_step: int
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What exactly was measured: a repetition repeats this, or it is no repetition."""
+
+    protocol: str = ""
+    definitions: tuple[str, ...] = ()
+    """Of reference and candidate: hashes of what their phases had declared when the session began."""
+    code: tuple[tuple[str, ...], ...] = ()
+    """Of reference and candidate: the hashes of all code that their runs executed."""
+
+    def obstacle(self, later: Subject) -> str:
+        """Why `later` does not repeat this; empty if it does."""
+        if self.protocol != later.protocol:
+            return "the protocol has changed between the two"
+        if self.definitions != later.definitions:
+            return "a phase was declared otherwise in the first comparison"
+        if not all(len(hashes) == 1 and hashes[0] for hashes in (*self.code, *later.code)):
+            return "the code of an arm is not known for certain"
+        return "" if self.code == later.code else "the code is not the code of the first comparison"
+
+
+NOTHING = Subject()
 
 
 class VerdictKind(str, Enum):

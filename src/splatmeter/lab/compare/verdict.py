@@ -15,7 +15,7 @@ from splatmeter.lab.compare.noise import NoiseFloor
 from splatmeter.lab.compare.power import more_blocks
 from splatmeter.lab.compare.quality import QUALITY_GAIN
 from splatmeter.lab.compare.ratio import FEWEST_BLOCKS, Estimate, SpeedEvidence
-from splatmeter.lab.compare.samples import Finding, Verdict, VerdictKind
+from splatmeter.lab.compare.samples import NOTHING, Finding, Subject, Verdict, VerdictKind
 
 TOLERATED_DIFFERENCE = 0.02
 
@@ -33,8 +33,9 @@ class Comparison:
     tolerated_difference: float = TOLERATED_DIFFERENCE
     runs: tuple[str, ...] = ()
     """Names of the runs used, so that a repetition can be seen to be one."""
-    measured_at: float = 0.0
-    """When the last run ended, in seconds since 1970."""
+    sequence: float = 0.0
+    """Place of the session among the lab's sessions: later ones have larger numbers."""
+    subject: Subject = NOTHING
 
 
 def judge(comparison: Comparison) -> Verdict:
@@ -65,8 +66,10 @@ def verify(first: Comparison, second: Comparison) -> Verdict:
         missing = "the two comparisons are of different arms"
     elif not named or set(first.runs) & set(second.runs):
         missing = "the two comparisons share runs, so the second is no independent repetition"
-    elif second.measured_at <= first.measured_at:
+    elif second.sequence <= first.sequence:
         missing = "the second comparison is not later than the first"
+    elif changed := first.subject.obstacle(second.subject):
+        missing = changed
     elif not a.overlaps(b):
         missing = f"the intervals [{a.low:.4f}, {a.high:.4f}] and [{b.low:.4f}, {b.high:.4f}] do not overlap"
     else:

@@ -12,6 +12,7 @@ from typing import Any
 
 from splatmeter.errors import InputError, MissingFile, UsageError
 from splatmeter.lab.atomic import write_text
+from splatmeter.lab.order_of_time import seconds_of, utc_text
 from splatmeter.lab.plan import toml
 
 BASELINE = "baseline"
@@ -52,6 +53,10 @@ class Phase:
     trainer: str = ""
     code_changes: tuple[str, ...] = ()
     created: str = ""
+    adopted: str = ""
+    """When a person made it the ground that later phases stand on; empty: not adopted."""
+    adopted_because: str = ""
+    """Why, where the evidence alone would not have allowed it."""
 
     def differs(self) -> bool:
         """Whether anything at all distinguishes this phase from its parent."""
@@ -78,6 +83,10 @@ def check(phase: Phase) -> Phase:
     return phase
 
 
+def _in_order(phase: Phase) -> tuple[float, str, bool, str]:
+    return seconds_of(phase.created), phase.created, phase.name != BASELINE, phase.name
+
+
 class Phases:
     """The folder of phase files; a chain (a tree, really) that starts at the baseline."""
 
@@ -90,7 +99,15 @@ class Phases:
 
     def all(self) -> list[Phase]:
         found = [self._read(path) for path in sorted(self.folder.glob("*.toml"))]
-        return sorted(found, key=lambda phase: (phase.created, phase.name != BASELINE, phase.name))
+        return sorted(found, key=_in_order)
+
+    def newest_adopted(self) -> str:
+        """What a new phase builds on unless told otherwise: the last one adopted, else the baseline."""
+        phases = self.all()
+        adopted = [phase for phase in phases if phase.adopted]
+        if adopted:
+            return max(adopted, key=lambda phase: seconds_of(phase.adopted)).name
+        return next((phase.name for phase in phases if not phase.parent), "")
 
     def get(self, name: str) -> Phase:
         path = self._path(name)
@@ -110,13 +127,20 @@ class Phases:
             )
         if phase.parent:
             self.get(phase.parent)
-        return self.save(phase)
+        return self.save(dataclasses.replace(phase, created=self._after_all_others(phase.created)))
 
     def save(self, phase: Phase) -> Path:
         path = self._path(check(phase).name)
         self.folder.mkdir(parents=True, exist_ok=True)
         write_text(path, to_text(phase))
         return path
+
+    def _after_all_others(self, created: str) -> str:
+        """A clock that stepped back must not put a new phase before older ones."""
+        newest = max((seconds_of(phase.created) for phase in self.all()), default=0.0)
+        if seconds_of(created) >= newest:
+            return created
+        return " ".join([utc_text(newest + 1e-6), *created.split(" ")[1:]])
 
     def lineage(self, name: str) -> list[Phase]:
         """From the baseline to the phase itself."""

@@ -13,14 +13,15 @@ from typing import Any
 
 from splatmeter.errors import InputError, OutputError
 from splatmeter.lab.atomic import read_json
+from splatmeter.lab.order_of_time import place_in_order
 from splatmeter.lab.record.lab import Lab, locked
 
-VERSION = 1
+VERSION = 2
 BUSY_MILLISECONDS = 20_000
 
 TABLES = """
 CREATE TABLE sessions (session TEXT PRIMARY KEY, kind TEXT, arms TEXT, created TEXT, ended TEXT,
-    blocks INTEGER,    protocol TEXT, machine TEXT);
+    blocks INTEGER, protocol TEXT, machine TEXT, place_in_order REAL);
 CREATE TABLE runs (run TEXT PRIMARY KEY, session TEXT, block INTEGER, attempt INTEGER, place INTEGER,
     arm TEXT, phase TEXT,
     counted INTEGER, status TEXT, seed INTEGER, seconds REAL, timed_steps INTEGER, steps_per_second REAL,
@@ -33,6 +34,7 @@ CREATE TABLE evaluations (run TEXT, step INTEGER, split TEXT, metric TEXT, value
 CREATE TABLE passes (run TEXT, name TEXT, seconds REAL);
 CREATE INDEX runs_by_phase ON runs (phase, counted);
 CREATE INDEX evaluations_by_run ON evaluations (run);
+CREATE VIEW ordered_runs AS SELECT runs.*, sessions.place_in_order FROM runs JOIN sessions USING (session);
 """
 TABLE_NAMES = ("sessions", "runs", "evaluations", "passes")
 
@@ -151,8 +153,9 @@ def _connect_once(path: Path) -> sqlite3.Connection:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-        connection.execute(f'DROP TABLE "{name}"')
+    made = "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY type DESC"
+    for kind, name in connection.execute(made).fetchall():
+        connection.execute(f'DROP {kind} "{name}"')
     for statement in filter(str.strip, TABLES.split(";")):
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {VERSION}")
@@ -227,11 +230,13 @@ def _take_session(connection: sqlite3.Connection, plan_file: Path) -> None:
     if not isinstance(plan, dict):
         return
     ended = read_json(plan_file.parent / "ended.json") or {}
+    ended = {} if ended.get("abandoned_for") else ended  # it never came to its end, and is never judged
     entry = (
         plan_file.parent.name, plan.get("kind"), json.dumps(plan.get("arms")), plan.get("created"),
         ended.get("time"), plan.get("blocks"), plan.get("fingerprint"), plan.get("machine"),
+        place_in_order(plan),
     )  # fmt: skip
-    connection.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry)
+    connection.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", entry)
 
 
 _PERMITTED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}

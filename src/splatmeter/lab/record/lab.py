@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from splatmeter.errors import MissingFile, OutputError
+from splatmeter.lab.atomic import read_json, write_json
 from splatmeter.lab.plan import protocol as protocols
 from splatmeter.lab.plan.phases import Phases
 from splatmeter.lab.plan.protocol import Protocol
@@ -65,13 +66,24 @@ class Lab:
         return self
 
 
+def next_sequence(lab: Lab) -> int:
+    """A number that no session of this lab has had: order without asking a clock, which may step back."""
+    counter = lab.root / "sequence.json"
+    with locked(lab.root / ".sequence.lock", "the counter of sessions", wait=True):
+        plans = [read_json(path) for path in lab.sessions.glob("*/session.json")]
+        known = [plan.get("sequence") for plan in (*plans, read_json(counter)) if isinstance(plan, dict)]
+        number = 1 + max((item for item in known if isinstance(item, int)), default=0)
+        write_json(counter, {"sequence": number})
+    return number
+
+
 @contextlib.contextmanager
-def locked(path: Path, what: str) -> Iterator[None]:
+def locked(path: Path, what: str, wait: bool = False) -> Iterator[None]:
     """Held by the operating system, so that a killed process never leaves it behind."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         try:
-            _lock(file.fileno())
+            _lock(file.fileno(), wait)
         except OSError:
             raise OutputError(
                 f"{what} is in use by another process; wait for it, or end it, and try again"
@@ -79,12 +91,13 @@ def locked(path: Path, what: str) -> Iterator[None]:
         yield
 
 
-def _lock(descriptor: int) -> None:
+def _lock(descriptor: int, wait: bool) -> None:
     if os.name == "posix":
         import fcntl
 
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     else:
         import msvcrt
 
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        way = msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK  # type: ignore[attr-defined]
+        msvcrt.locking(descriptor, way, 1)  # type: ignore[attr-defined]

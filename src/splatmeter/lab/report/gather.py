@@ -23,7 +23,7 @@ from splatmeter.lab.report.document import BlockRatio, Picture, RatioRow, Report
 from splatmeter.lab.report.traces import curves, memory_traces, pass_times
 from splatmeter.lab.session import gather
 from splatmeter.lab.session.document import counted_results, document
-from splatmeter.lab.session.plan import load
+from splatmeter.lab.session.plan import in_order, load
 from splatmeter.lab.session.session import repetitions
 from splatmeter.lab.session.verdicts import Judged, judged, labels, latest_noise
 from splatmeter.units import bytes_text
@@ -82,8 +82,8 @@ def _pairs(runs: list[Stored]) -> list[tuple[str, dict[str, Any]]]:
 def _stored(lab: Lab) -> list[Stored]:
     """Newest session first, blocks in their order within it."""
     rows = Index(lab).rows(
-        "SELECT run, phase, counted, result FROM runs WHERE block >= 0"
-        " ORDER BY session DESC, block, attempt, place"
+        "SELECT run, phase, counted, result FROM ordered_runs WHERE block >= 0"
+        " ORDER BY place_in_order DESC, session, block, attempt, place"
     )
     return [
         Stored(row["run"], row["phase"] or "", bool(row["counted"]), json.loads(row["result"]))
@@ -236,10 +236,10 @@ def _repeated(lab: Lab) -> tuple[Finding, ...]:
     """Attempts that the protocol's rule on foreign load sent back, with the reason."""
     return tuple(
         Finding(
-            "repeated block", f"Block {again['block'] + 1}: {again['disturbed']}.", Severity.NOTE, path.name
+            "repeated block", f"Block {again['block'] + 1}: {again['disturbed']}.", Severity.NOTE, session
         )
-        for path in sorted(lab.sessions.glob("*"))
-        for again in repetitions(path)
+        for session in in_order(lab)
+        for again in repetitions(lab.sessions / session)
     )
 
 

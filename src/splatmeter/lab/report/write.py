@@ -73,7 +73,8 @@ def kept_renders(lab: Lab) -> list[Source]:
 
 def _counted(lab: Lab, phase: str) -> list[tuple[str, dict[str, Any]]]:
     rows = Index(lab).rows(
-        "SELECT run, result FROM runs WHERE phase = ? AND counted = 1 ORDER BY session DESC, block, place",
+        "SELECT run, result FROM ordered_runs WHERE phase = ? AND counted = 1"
+        " ORDER BY place_in_order DESC, block, place",
         (phase,),
     )
     return [(row["run"], json.loads(row["result"])) for row in rows]

@@ -26,7 +26,7 @@ from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session.gather import preferred
-from splatmeter.lab.session.plan import load
+from splatmeter.lab.session.plan import in_order, load
 from splatmeter.lab.session.session import repetitions
 from splatmeter.lab.session.verdicts import Judged, imported, judged, phase_verdict, state_of
 from splatmeter.lab.trainers.seeds import seeds_text
@@ -86,7 +86,8 @@ def counted_results(lab: Lab, phase: str) -> list[dict[str, Any]]:
     Slices tell nothing of memory, so a session of whole runs is preferred to a newer one of slices.
     """
     rows = Index(lab).rows(
-        "SELECT session, result FROM runs WHERE phase = ? AND counted = 1 ORDER BY session, block, place",
+        "SELECT session, result FROM ordered_runs WHERE phase = ? AND counted = 1"
+        " ORDER BY place_in_order, session, block, place",
         (phase,),
     )
     sessions: dict[str, list[dict[str, Any]]] = {}
@@ -229,7 +230,7 @@ def _quality(phases: tuple[LogPhase, ...], protocol: Protocol) -> QualityBaselin
 
 
 def _measurement_notes(lab: Lab, protocol: Protocol) -> tuple[str, ...]:
-    sessions = [row["session"] for row in Index(lab).rows("SELECT session FROM sessions ORDER BY session")]
+    sessions = in_order(lab)
     runs = Index(lab).rows("SELECT count(*) AS n FROM runs WHERE counted = 1")[0]["n"]
     sequential = any(load(lab, session).until_decided for session in sessions)
     repeated = [again for session in sessions for again in repetitions(lab.sessions / session)]

@@ -38,7 +38,9 @@ def arm_of(phase: Phase, label: str, lineage: Iterable[Phase] = ()) -> Arm:
         if item.environment or "--threads" in item.options:
             declared.add(Aspect.ENVIRONMENT.value)
         if item.command or item.revision or item.patch or item.trainer or "--backend" in item.options:
-            declared |= {Aspect.ENVIRONMENT.value, Aspect.BACKEND.value}
+            declared |= {Aspect.ENVIRONMENT.value, Aspect.BACKEND.value, Aspect.CODE.value}
+        if "PYTHONPATH" in item.environment:
+            declared.add(Aspect.CODE.value)
     aspects = frozenset(_ASPECTS[name] for name in declared if name in _ASPECTS)
     return Arm(label, aspects, speed_only="quality" not in declared)
 
@@ -89,6 +91,7 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         model_sha256=result.get("model", {}).get("sha256", ""),
         backend=str(started.get("environment", {}).get("backend", trainer)),
         machine=identity["machine"],
+        code=identity.get("code", ""),
         environment=_environment(result),
         deterministic=engine.deterministic,
         sh_degree=int(started.get("config", {}).get("sh_degree", 3)),
@@ -194,7 +197,8 @@ def sessions_of(lab: Lab, reference: str, candidate: str) -> list[str]:
     """
     rows = Index(lab).rows(
         "SELECT session, kind, arms FROM sessions s WHERE kind != 'record' AND ended IS NOT NULL AND EXISTS"
-        " (SELECT 1 FROM runs r WHERE r.session = s.session AND r.counted = 1) ORDER BY session"
+        " (SELECT 1 FROM runs r WHERE r.session = s.session AND r.counted = 1)"
+        " ORDER BY place_in_order, session"
     )
     found: list[str] = []
     for row in rows:

@@ -70,12 +70,12 @@ class Outcome:
 def session_of(lab: Lab, wanted: Measurement) -> str:
     """The newest session made for this measurement and not refused; empty if there is none."""
     found = ""
-    for path in sorted(lab.sessions.glob("*/session.json")):
-        plan = plans.load(lab, path.parent.name)
+    for name in plans.in_order(lab):
+        plan, folder = plans.load(lab, name), lab.sessions / name
         same = (plan.kind, plan.order_seed) == (wanted.kind, wanted.order_seed)
-        refused = (path.parent / "ended.json").exists() and not done_blocks(path.parent)
+        refused = (folder / "ended.json").exists() and not done_blocks(folder)
         if same and [arm.phase for arm in plan.arms] == wanted.arms and not refused:
-            found = path.parent.name
+            found = name
     return found
 
 

@@ -13,9 +13,10 @@ from splatmeter.errors import InputError, MissingFile, UsageError
 from splatmeter.lab.atomic import read_json, write_json
 from splatmeter.lab.compare.order import block_orders, next_orders
 from splatmeter.lab.environment import machine_identity
+from splatmeter.lab.order_of_time import place_in_order, utc_now
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol, check
-from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.record.lab import Lab, next_sequence
 
 FEWEST_BLOCKS = 4
 MOST_BLOCKS_UNDECIDED = 100
@@ -66,6 +67,9 @@ class SessionPlan:
     machine: str
     protocol: dict[str, Any]
     phases: dict[str, dict[str, Any]]
+    """Every phase of every lineage as it was declared then: what was promised is frozen with the session."""
+    sequence: int = 0
+    """Later sessions have larger numbers, whatever the clock said; 0 in sessions of older versions."""
 
     def order(self, block: int) -> tuple[ArmPlan, ...]:
         """The arms of a block in the order in which they run; blocks count from 0."""
@@ -115,21 +119,36 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
         prime=wishes.prime and kind != "record",
         keep_models=wishes.keep_models or kind == "record",
         monitor=wishes.monitor,
-        created=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        created=utc_now(),
         fingerprint=protocol.fingerprint(),
         machine=machine_identity(),
         protocol=dataclasses.asdict(protocol),
         phases={phase.name: dataclasses.asdict(phase) for chain in lineages.values() for phase in chain},
+        sequence=next_sequence(lab),
     )
     plan.folder(lab).mkdir(parents=True)
     write_json(plan.folder(lab) / "session.json", dataclasses.asdict(plan))
     return plan
 
 
+def anew(lab: Lab, old: SessionPlan) -> SessionPlan:
+    """The same question asked again from its first block; what was measured so far stays and counts for
+    nothing: a session must not end when its figures please somebody.
+    """
+    if (old.folder(lab) / "ended.json").exists():
+        raise UsageError(f"{old.session} has ended; a new `splatmeter lab {old.kind}` measures again")
+    wishes = Wishes(
+        old.blocks, old.until_decided, old.slices, None, 0, old.prime, old.keep_models, old.monitor
+    )
+    plan = make(lab, old.kind, [arm.phase for arm in old.arms], wishes)
+    write_json(old.folder(lab) / "ended.json", {"time": utc_now(), "abandoned_for": plan.session})
+    return plan
+
+
 def _stamp() -> str:
-    """To the microsecond: sessions are in the order of their names."""
+    """A name for people, in UTC; the order of sessions is their sequence number."""
     now = time.time_ns()
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now // 10**9))}-{now // 1000 % 10**6:06d}"
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now // 10**9))}-{now // 1000 % 10**6:06d}"
 
 
 def _of_length(protocol: Protocol, kind: str, iterations: int) -> Protocol:
@@ -188,8 +207,11 @@ def lineage_of(plan: SessionPlan, name: str) -> list[Phase]:
 
 def unfinished(lab: Lab) -> list[str]:
     """Sessions that were begun and never ended, oldest first."""
-    return [
-        path.parent.name
-        for path in sorted(lab.sessions.glob("*/session.json"))
-        if not (path.parent / "ended.json").exists()
-    ]
+    return [name for name in in_order(lab) if not (lab.sessions / name / "ended.json").exists()]
+
+
+def in_order(lab: Lab) -> list[str]:
+    """All sessions, oldest first."""
+    plans = {path.parent.name: read_json(path) for path in lab.sessions.glob("*/session.json")}
+    known = {name: plan for name, plan in plans.items() if isinstance(plan, dict)}
+    return sorted(known, key=lambda name: (place_in_order(known[name]), name))

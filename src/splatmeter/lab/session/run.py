@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,14 @@ from typing import Any
 from splatmeter.events import Progress
 from splatmeter.lab.environment import collect, masked
 from splatmeter.lab.executor import Arrival, Command, Executor, Hooks, Outcome
+from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan import commands
 from splatmeter.lab.plan.commands import RunRequest
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol, default_warm_up
 from splatmeter.lab.record.run_folder import RunFolder
 from splatmeter.lab.record.summary import Window, summarize
+from splatmeter.lab.session.guard import CodeGuard
 from splatmeter.lab.session.memory import memory_record
 from splatmeter.lab.session.watching import Watch
 from splatmeter.lab.trainers.choose import Listening, adapter
@@ -39,6 +40,8 @@ class Identity:
     started: str = ""
     machine: str = ""
     revision: str = ""
+    code: str = ""
+    """Hash of the code it executed, by content; empty if nothing could be identified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +60,10 @@ class Run:
     there is.
     """
 
-    def __init__(self, spec: RunSpec, executor: Executor) -> None:
+    def __init__(self, spec: RunSpec, executor: Executor, guard: CodeGuard) -> None:
         self.spec = spec
         self.executor = executor
+        self._guard = guard
         self.arrivals: list[Arrival] = []
         self.pid = 0
         self._outcome: Outcome | None = None
@@ -148,13 +152,15 @@ class Run:
 
     def _prepare(self) -> None:
         spec = self.spec
+        code = self._guard.checked(spec.identity.phase, self.command)
         where = spec.request.worktree or self.command.directory or Path(__file__).parent
         self._environment = collect(where, self.command.environment)
         self._identity = dataclasses.replace(
             spec.identity,
-            started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            started=utc_now(),
             machine=self._environment["machine"],
             revision=self._environment["git"].get("revision", ""),
+            code=code.sha256,
         )
         self._folder.begin()
         self._folder.environment(self._environment)

@@ -12,11 +12,13 @@ from typing import Any
 from splatmeter.errors import SplatmeterError
 from splatmeter.lab.atomic import read_json, write_json
 from splatmeter.lab.executor import Arrival, Executor
+from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan.commands import RunRequest
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab, locked
 from splatmeter.lab.record.run_folder import end_orphan
 from splatmeter.lab.session import slices, start
+from splatmeter.lab.session.guard import CodeGuard, check_pin
 from splatmeter.lab.session.judge import Judge
 from splatmeter.lab.session.plan import ArmPlan, SessionPlan, lineage_of, protocol_of
 from splatmeter.lab.session.run import Identity, Run, RunSpec
@@ -54,6 +56,7 @@ class Session:
         self._checkpoint: Path | None = None
         self._start_sha256 = ""
         self._builds: dict[str, Built] = {}
+        self._guard = CodeGuard(self.folder)
         self.predicted: dict[str, int] = {}
         """Bytes each phase will need, where its trainer predicts them; known with the first beat."""
 
@@ -81,6 +84,9 @@ class Session:
                 command = self._run(
                     arm, self.folder / "unused", (0, 0, 0), self.protocol.end_iteration
                 ).command
+                if not self._builds[arm.phase].worktree:
+                    check_pin(self.lab, arm.phase, command)
+                self._guard.checked(arm.phase, command)
                 needed = dry_run(arm.phase, command.arguments, command.directory, command.environment)
                 self.predicted |= {arm.phase: needed} if needed else {}
         except SplatmeterError as problem:
@@ -127,6 +133,8 @@ class Session:
                 for arrival in run.events():
                     yield self._beat(block, run, "running", arrival)
                 results.append((yield from self._finish(block, run, run.summary())))
+        for run in runs:  # edited while it ran: nobody knows which of the two it was
+            self._guard.checked(run.spec.identity.phase, run.command)
         disturbed = disturbance(self.protocol, results)
         record = {"block": block, "runs": [run.spec.folder.name for run in runs], "time": now()}
         record |= {"unix": time.time(), "disturbed": disturbed}
@@ -198,6 +206,7 @@ class Session:
                 self._start_sha256,
             ),
             self.executor,
+            self._guard,
         )
 
 
@@ -261,4 +270,4 @@ def done_blocks(folder: Path) -> set[int]:
 
 
 def now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    return utc_now()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +13,15 @@ from splatmeter.lab.atomic import read_json
 from splatmeter.lab.compare.assemble import Rules, compare
 from splatmeter.lab.compare.noise import NoiseFloor, noise_floor
 from splatmeter.lab.compare.ratio import evidence, log_ratios, slice_log_ratios
-from splatmeter.lab.compare.samples import Arm, Verdict, VerdictKind
+from splatmeter.lab.compare.samples import Arm, RunSample, Subject, Verdict, VerdictKind
 from splatmeter.lab.compare.sequential import evidence_so_far
 from splatmeter.lab.compare.verdict import Comparison, declared, judge, verify
+from splatmeter.lab.order_of_time import place_in_order
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session import gather
-from splatmeter.lab.session.plan import SessionPlan, load, protocol_of
+from splatmeter.lab.session.plan import SessionPlan, lineage_of, load, protocol_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +42,16 @@ def labels(plan: SessionPlan, reference: str, candidate: str) -> tuple[str, str]
     return by_phase[reference], by_phase[candidate]
 
 
-def arms_between(lab: Lab, reference: str, candidate: str, named: tuple[str, str]) -> dict[str, Arm]:
-    """The candidate declares what every phase between it and the reference declares."""
-    lineage = lab.phases.lineage(candidate)
+def arms_between(plan: SessionPlan, reference: str, candidate: str, named: tuple[str, str]) -> dict[str, Arm]:
+    """The candidate declares what every phase between it and the reference declared when the session began;
+    what somebody declares afterwards counts for later sessions.
+    """
+    lineage = lineage_of(plan, candidate)
     names = [phase.name for phase in lineage]
     between = lineage[names.index(reference) + 1 :] if reference in names else lineage
     return {
-        named[0]: gather.arm_of(lab.phases.get(reference), named[0]),
-        named[1]: gather.arm_of(lab.phases.get(candidate), named[1], between),
+        named[0]: gather.arm_of(lineage_of(plan, reference)[-1], named[0]),
+        named[1]: gather.arm_of(lineage[-1], named[1], between),
     }
 
 
@@ -53,17 +59,35 @@ def comparison(lab: Lab, reference: str, candidate: str, session: str) -> Compar
     plan = load(lab, session)
     protocol = protocol_of(plan)
     named = labels(plan, reference, candidate)
-    arms = arms_between(lab, reference, candidate, named)
+    arms = arms_between(plan, reference, candidate, named)
+    runs = gather.samples(lab, session, arms)
     rules = Rules(
         tolerance=protocol.tolerance,
         margins=protocol.margins,
         tolerated_difference=protocol.tolerated_difference,
         until_decided=plan.until_decided,
         noise=None if reference == candidate else latest_noise(lab, plan),
-        measured_at=_ended(lab, session),
+        sequence=place_in_order({"sequence": plan.sequence, "created": plan.created}),
+        subject=_subject(plan, (reference, candidate), [_code(runs, label) for label in named]),
     )
     slices = gather.slice_samples(lab, session) if plan.slices else []
-    return compare(gather.samples(lab, session, arms), *named, rules, slices)
+    return compare(runs, *named, rules, slices)
+
+
+def _code(runs: list[RunSample], label: str) -> tuple[str, ...]:
+    return tuple(sorted({run.code for run in runs if run.arm.name == label}))
+
+
+_WORDS_ONLY = ("title", "note", "state", "reason", "created", "adopted", "adopted_because", "code_changes")
+
+
+def _subject(plan: SessionPlan, phases: tuple[str, str], code: list[tuple[str, ...]]) -> Subject:
+    definitions: list[str] = []
+    for name in phases:
+        records = [dataclasses.asdict(phase) for phase in lineage_of(plan, name)]
+        meant = [{k: v for k, v in record.items() if k not in _WORDS_ONLY} for record in records]
+        definitions.append(hashlib.sha256(json.dumps(meant, sort_keys=True).encode()).hexdigest()[:16])
+    return Subject(plan.fingerprint, tuple(definitions), tuple(code))
 
 
 def judged(lab: Lab, reference: str, candidate: str, session: str = "") -> Judged:
@@ -119,7 +143,7 @@ def latest_noise(lab: Lab, plan: SessionPlan) -> NoiseFloor | None:
     """The newest A/A of this protocol on this machine, sliced if the session is sliced."""
     rows = Index(lab).rows(
         "SELECT session FROM sessions WHERE kind = 'aa' AND machine = ? AND protocol = ?"
-        " AND ended IS NOT NULL ORDER BY session DESC",
+        " AND ended IS NOT NULL ORDER BY place_in_order DESC",
         (plan.machine, plan.fingerprint),
     )
     for row in rows:
@@ -136,9 +160,3 @@ def latest_noise(lab: Lab, plan: SessionPlan) -> NoiseFloor | None:
             told = evidence_so_far(differences) if control.until_decided else evidence(differences)
             return noise_floor(told, plan.machine, protocol_of(plan).scene)
     return None
-
-
-def _ended(lab: Lab, session: str) -> float:
-    """When its last block was finished, in seconds since 1970."""
-    records = [read_json(path) for path in (lab.sessions / session / "blocks").glob("*/block.json")]
-    return max((record.get("unix", 0.0) for record in records if record), default=0.0)
