@@ -100,10 +100,7 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         peaks=_peaks(result, engine.on_a_card),
         card_bytes=result.get("card_bytes"),
         on_a_card=engine.on_a_card,
-        allocator_retries=result.get("allocator_retries") or 0,
-        foreign_cpu_share=result.get("foreign_cpu_share"),
-        throttled=result.get("throttled") or 0,
-        spill=(result.get("shared_memory") or {}).get("verdict", ""),
+        **_counters(result),
         rates=tuple(
             RatePoint(int(p["step"]), int(p["gaussians"]), p["steps_per_second"]) for p in result["rates"]
         ),
@@ -143,6 +140,16 @@ def engine_of(trainer: str, started: Mapping[str, Any]) -> Engine:
         fused=told.get("backend_fused", ours and told.get("backend") == "native") is True,
         on_a_card=device != "cpu" if isinstance(device, str) else trainer in ON_A_CARD,
     )
+
+
+def _counters(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What was counted beside the run, to name a cause."""
+    return {
+        "allocator_retries": result.get("allocator_retries") or 0,
+        "foreign_cpu_share": result.get("foreign_cpu_share"),
+        "throttled": result.get("throttled") or 0,
+        "spill": (result.get("shared_memory") or {}).get("verdict", ""),
+    }
 
 
 def _peaks(result: Mapping[str, Any], on_a_card: bool) -> tuple[StagePeak, ...]:
