@@ -26,8 +26,6 @@ class Rules:
     """Of PSNR, as a fraction; the other metrics get what corresponds to it."""
     margins: Mapping[str, float] = field(default_factory=dict)
     """Of single metrics, where the user states them."""
-    steps: tuple[int, ...] = ()
-    """Steps that the protocol names: judged, or missed by name."""
     tolerated_difference: float = TOLERATED_DIFFERENCE
     """Of speed (δ), as a fraction."""
     until_decided: bool = False
@@ -77,7 +75,7 @@ def compare(
 def _quality(
     runs: Sequence[RunSample], reference: str, candidate: str, rules: Rules
 ) -> tuple[MetricResult, ...]:
-    return compare_quality(runs, reference, candidate, rules.tolerance, rules.margins, rules.steps)
+    return compare_quality(runs, reference, candidate, rules.tolerance, rules.margins)
 
 
 def _untimed(run: RunSample) -> RunSample:

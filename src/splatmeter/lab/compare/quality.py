@@ -35,10 +35,9 @@ def compare_quality(
     candidate: str,
     tolerance: float = TOLERANCE,
     stated: Mapping[str, float] | None = None,
-    steps: Sequence[int] = (),
 ) -> tuple[MetricResult, ...]:
-    """Every metric at every step that the reference evaluated or `steps` name; on train views only if none
-    are held out. What the candidate lacks is undecided by name.
+    """Every metric at every step that the reference evaluated; on train views only if none are held out.
+    What the candidate lacks of it is undecided by name.
     """
     runs = list(runs)
     sides = runs_of(runs, reference), runs_of(runs, candidate)
@@ -48,7 +47,7 @@ def compare_quality(
     pairs = [(by_seed[0][seed], by_seed[1][seed]) for seed in seeds]
     repeats = 0 if settable else min(map(len, sides), default=0)
     results: list[MetricResult] = []
-    wanted = _to_judge(pairs, steps)
+    wanted = _to_judge(pairs)
     for split, step in wanted:
         found = [(_mean_metrics(a, split, step), _mean_metrics(b, split, step)) for a, b in pairs]
         identical = all(_bit_identical(a, b, split, step) for a, b in pairs)
@@ -109,22 +108,16 @@ def _by_seed(runs: Iterable[RunSample], settable: bool) -> dict[int, list[RunSam
     return seeds
 
 
-def _to_judge(
-    pairs: Sequence[tuple[list[RunSample], list[RunSample]]], steps: Sequence[int]
-) -> list[tuple[str, int]]:
-    """(split, step) that each run of the reference has, and the steps that the protocol names; the held-out
-    split alone if anybody has one.
-    """
+def _to_judge(pairs: Sequence[tuple[list[RunSample], list[RunSample]]]) -> list[tuple[str, int]]:
+    """(split, step) that each run of the reference has; the held-out split alone if anybody has one."""
     references = [run for pair in pairs for run in pair[0]]
     everybody = [run for pair in pairs for side in pair for run in side]
     if not everybody:
         return []
     shared = set.intersection(*({(e.split, e.step) for e in run.evaluations} for run in references))
-    splits = {e.split for run in everybody for e in run.evaluations}
-    if "test" in splits:
-        splits = {"test"}
-    named = {(split, step) for split in splits for step in steps}
-    return sorted((pair for pair in shared | named if pair[0] in splits), key=lambda pair: pair[::-1])
+    held_out = any(e.split == "test" for run in everybody for e in run.evaluations)
+    chosen = (pair for pair in shared if pair[0] == "test" or not held_out)
+    return sorted(chosen, key=lambda pair: pair[::-1])
 
 
 def _reported(found: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> list[str]:

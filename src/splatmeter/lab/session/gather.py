@@ -17,7 +17,7 @@ from splatmeter.lab.compare.samples import (
     SliceSample,
     StagePeak,
 )
-from splatmeter.lab.plan.commands import seeds
+from splatmeter.lab.plan.commands import seeds, trainer_of
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
@@ -61,10 +61,8 @@ def samples(lab: Lab, session: str, arms: Mapping[str, Arm]) -> list[RunSample]:
 
 def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> RunSample:
     identity, timing, started = result["identity"], result["timing"], result.get("started") or {}
-    protocol = protocol_of(plan)
-    trainer = next(
-        (p.trainer for p in reversed(lineage_of(plan, identity["phase"])) if p.trainer), protocol.trainer
-    )
+    protocol, lineage = protocol_of(plan), lineage_of(plan, identity["phase"])
+    trainer = trainer_of(protocol, lineage)
     engine = engine_of(trainer, started)
     return RunSample(
         arm=arm,
@@ -76,7 +74,7 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         gaussians_end=result.get("gaussians_end") or 0,
         run=run,
         seed=identity["seed"],
-        seed_set=seeds(protocol, lineage_of(plan, identity["phase"])).can_be_set,
+        seed_set=seeds(protocol, lineage).can_be_set,
         first_step=protocol.start_iteration,
         last_step=result["last_step"],
         evaluations=tuple(_evaluation(item, started) for item in preferred(result["evaluations"])),
