@@ -264,7 +264,7 @@ def collapses(trials: int) -> str:
     """Comparisons of twelve runs with twenty stretches each."""
     cases: dict[str, Callable[[np.random.Generator], Array]] = {
         "0.3 % of stretches are ten times slower": lambda g: np.where(g.random(20) < 0.003, 1.0, 10.0),
-        "a sixth of a run is three and a half times slower": lambda g: np.where(
+        "a fifth of a run is three and a half times slower": lambda g: np.where(
             np.arange(20) < 16, 10.0, 2.8
         ),
         "memory runs over after 60 % of a run, five times slower": lambda g: np.where(

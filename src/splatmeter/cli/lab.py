@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     _plan_commands(commands)
     _run_commands(commands)
+    _quality_command(commands)
     _store_commands(commands)
     _judge_commands(commands)
     _monitor_commands(commands)
@@ -180,6 +181,13 @@ def _run_commands(commands: argparse._SubParsersAction) -> None:
     resume.add_argument(
         "--anew", action="store_true", help="give up its blocks and begin again with the code as it is now"
     )
+
+
+def _quality_command(commands: argparse._SubParsersAction) -> None:
+    quality = _add(commands, "quality", "lab_run", "more seeds for quality: pairs of runs that nobody times")
+    quality.add_argument("phase")
+    quality.add_argument("--against", default="", help="default: its parent")
+    quality.add_argument("--pairs", type=int, default=6, help="each with a seed of its own (default 6)")
 
 
 def _store_commands(commands: argparse._SubParsersAction) -> None:

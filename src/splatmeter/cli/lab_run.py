@@ -17,6 +17,7 @@ from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.index import Index, synced_once
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session import plan as plans
+from splatmeter.lab.session.gather import sessions_of
 from splatmeter.lab.session.plan import SessionPlan, Wishes
 from splatmeter.lab.session.session import Session, done_blocks
 from splatmeter.lab.trainers.choose import guessed
@@ -56,6 +57,21 @@ def aa(chosen: Namespace) -> int:
 def overhead(chosen: Namespace) -> int:
     """Without a verdict on the phase: what is measured is the lab."""
     return _begin(Lab(lab_folder(chosen)).checked(), "overhead", [chosen.phase, chosen.phase], chosen)
+
+
+def quality(chosen: Namespace) -> int:
+    """They count for the newest measurement of the two, with all that were made before."""
+    from splatmeter.lab.session.quality_runs import KIND, first_seed
+
+    lab = Lab(lab_folder(chosen)).checked()
+    reference = chosen.against or lab.phases.get(chosen.phase).parent
+    if not reference or reference == chosen.phase:
+        raise UsageError(f"name the phase that {chosen.phase} is compared with: --against")
+    if chosen.pairs < 1:
+        raise UsageError("--pairs is at least 1")
+    phases = [reference, chosen.phase]
+    wishes = Wishes(blocks=chosen.pairs, prime=False, first_seed=first_seed(lab, phases))
+    return carry_out(lab, plans.make(lab, KIND, phases, wishes))
 
 
 def resume(chosen: Namespace) -> int:
@@ -131,14 +147,19 @@ def _tell(lab: Lab, plan: SessionPlan) -> None:
         )
         return
     with synced_once():
+        if plan.kind == "quality" and not sessions_of(lab, plan.arms[0].phase, plan.arms[1].phase):
+            command = f"splatmeter lab run {plan.arms[1].phase}"
+            print(f"{plan.blocks} pairs are recorded; `{command}` adds the speed")
+            return
         _tell_verdicts(lab, plan)
 
 
 def _tell_verdicts(lab: Lab, plan: SessionPlan) -> None:
     from splatmeter.lab.session.verdicts import judged
 
+    session = plan.session if plan.kind != "quality" else ""
     for arm in plan.arms[:-1]:
-        found = judged(lab, arm.phase, plan.arms[-1].phase, plan.session)
+        found = judged(lab, arm.phase, plan.arms[-1].phase, session)
         print(found.verdict.sentence)
         for reason in found.verdict.reasons:
             print(f"  - {reason}")

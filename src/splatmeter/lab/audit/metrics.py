@@ -71,7 +71,7 @@ def _should_differ(a: RunSample, first: Evaluation, b: RunSample, second: Evalua
         return f"their models differ ({first.model_sha256[:12]}, {second.model_sha256[:12]})"
     if a.model_sha256 and a.model_sha256 == b.model_sha256:
         return ""
-    if a.seed != b.seed:
+    if a.seed != b.seed and a.seed_set and b.seed_set:
         return f"their seeds differ ({a.seed}, {b.seed})"
     if a.deterministic and b.deterministic and first.step < min(a.last_step, b.last_step):
         return ""  # what the arms do differently may begin after this step; their losses are of the last

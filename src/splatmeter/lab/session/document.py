@@ -87,6 +87,7 @@ def counted_results(lab: Lab, phase: str) -> list[dict[str, Any]]:
     """
     rows = Index(lab).rows(
         "SELECT session, result FROM ordered_runs WHERE phase = ? AND counted = 1"
+        " AND session NOT IN (SELECT session FROM sessions WHERE kind = 'quality')"
         " ORDER BY place_in_order, session, block, place",
         (phase,),
     )

@@ -195,18 +195,21 @@ def slice_samples(lab: Lab, session: str) -> list[SliceSample]:
     return found
 
 
-def sessions_of(lab: Lab, reference: str, candidate: str) -> list[str]:
-    """Ended sessions in which both phases were arms, oldest first; an A/A has the same phase twice.
+def sessions_of(lab: Lab, reference: str, candidate: str, kind: str = "") -> list[str]:
+    """Ended sessions in which both phases were arms, oldest first; an A/A has the same phase twice. Those
+    that nobody timed are left out, unless their `kind` is asked for.
 
     A session under way is not among them: judging it early would be peeking.
     """
     rows = Index(lab).rows(
-        "SELECT session, kind, arms FROM sessions s WHERE kind != 'record' AND ended IS NOT NULL AND EXISTS"
+        "SELECT session, kind, arms FROM sessions s WHERE ended IS NOT NULL AND EXISTS"
         " (SELECT 1 FROM runs r WHERE r.session = s.session AND r.counted = 1)"
         " ORDER BY place_in_order, session"
     )
     found: list[str] = []
     for row in rows:
+        if row["kind"] != kind if kind else row["kind"] in ("record", "quality"):
+            continue
         phases = [arm["phase"] for arm in json.loads(row["arms"])]
         if reference == candidate:
             fits = row["kind"] == "aa" and reference in phases

@@ -45,14 +45,16 @@ class Wishes:
     prime: bool = True
     keep_models: bool = False
     monitor: bool = True
+    first_seed: int | None = None
+    """Of runs for quality alone: every pair has a seed of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionPlan:
     session: str
     kind: str
-    """'ab', 'aa', 'run' (baseline, parent and phase), 'overhead' (a phase without and with the monitor) or
-    'record' (a single run, no speed verdict).
+    """'ab', 'aa', 'run' (baseline, parent and phase), 'overhead' (a phase without and with the monitor),
+    'quality' (pairs that nobody times) or 'record' (a single run, no speed verdict).
     """
     arms: tuple[ArmPlan, ...]
     blocks: int
@@ -70,6 +72,14 @@ class SessionPlan:
     """Every phase of every lineage as it was declared then: what was promised is frozen with the session."""
     sequence: int = 0
     """Later sessions have larger numbers, whatever the clock said; 0 in sessions of older versions."""
+    first_seed: int | None = None
+    """Block k has this seed + k; None: the protocol's seeds in turn."""
+
+    def seed(self, block: int) -> int:
+        """Of all arms of a block; priming, block -1, has that of the first."""
+        if self.first_seed is not None:
+            return self.first_seed + max(0, block)
+        return self.protocol["seed"] + max(0, block) % self.protocol["seeds"]
 
     def order(self, block: int) -> tuple[ArmPlan, ...]:
         """The arms of a block in the order in which they run; blocks count from 0."""
@@ -96,7 +106,7 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
     blocks = 1 if kind == "record" else wishes.blocks or protocol.blocks
     if wishes.until_decided:
         blocks = wishes.blocks or MOST_BLOCKS_UNDECIDED
-    if kind != "record" and blocks < FEWEST_BLOCKS:
+    if kind not in ("record", "quality") and blocks < FEWEST_BLOCKS:
         raise UsageError(
             f"{blocks} blocks cannot decide anything; at least {FEWEST_BLOCKS} are needed (10 below 5 %)"
         )
@@ -116,7 +126,7 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
         until_decided=wishes.until_decided,
         slices=wishes.slices,
         order_seed=seed,
-        prime=wishes.prime and kind != "record",
+        prime=wishes.prime and kind not in ("record", "quality"),
         keep_models=wishes.keep_models or kind == "record",
         monitor=wishes.monitor,
         created=utc_now(),
@@ -125,6 +135,7 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
         protocol=dataclasses.asdict(protocol),
         phases={phase.name: dataclasses.asdict(phase) for chain in lineages.values() for phase in chain},
         sequence=next_sequence(lab),
+        first_seed=wishes.first_seed,
     )
     plan.folder(lab).mkdir(parents=True)
     write_json(plan.folder(lab) / "session.json", dataclasses.asdict(plan))
@@ -138,7 +149,15 @@ def anew(lab: Lab, old: SessionPlan) -> SessionPlan:
     if (old.folder(lab) / "ended.json").exists():
         raise UsageError(f"{old.session} has ended; a new `splatmeter lab {old.kind}` measures again")
     wishes = Wishes(
-        old.blocks, old.until_decided, old.slices, None, 0, old.prime, old.keep_models, old.monitor
+        old.blocks,
+        old.until_decided,
+        old.slices,
+        None,
+        0,
+        old.prime,
+        old.keep_models,
+        old.monitor,
+        old.first_seed,
     )
     plan = make(lab, old.kind, [arm.phase for arm in old.arms], wishes)
     write_json(old.folder(lab) / "ended.json", {"time": utc_now(), "abandoned_for": plan.session})

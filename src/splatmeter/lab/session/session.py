@@ -177,7 +177,7 @@ class Session:
     def _run(self, arm: ArmPlan, folder: Path, place: tuple[int, int, int], last: int) -> Run:
         block, attempt, position = place
         protocol = self.protocol
-        seed = protocol.seed + max(0, block) % protocol.seeds
+        seed = self.plan.seed(block)
         identity = Identity(
             self.plan.session, block, attempt, position, arm.label, arm.phase, seed, self.plan.fingerprint
         )

@@ -22,6 +22,7 @@ from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session import gather
 from splatmeter.lab.session.plan import SessionPlan, lineage_of, load, protocol_of
+from splatmeter.lab.session.quality_runs import quality_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,19 @@ def comparison(lab: Lab, reference: str, candidate: str, session: str) -> Compar
         subject=_subject(plan, (reference, candidate), [_code(runs, label) for label in named]),
     )
     slices = gather.slice_samples(lab, session) if plan.slices else []
-    return compare(runs, *named, rules, slices)
+    return compare(runs, *named, rules, slices, _quality_runs(lab, plan, (reference, candidate), arms, rules))
+
+
+def _quality_runs(
+    lab: Lab, plan: SessionPlan, phases: tuple[str, str], arms: dict[str, Arm], rules: Rules
+) -> list[RunSample]:
+    """Made for quality alone, of the very same: never for an A/A, whose arms have names of their own."""
+
+    def same(other: SessionPlan, runs: list[RunSample]) -> bool:
+        subject = _subject(other, phases, [_code(runs, label) for label in phases])
+        return other.machine == plan.machine and not rules.subject.obstacle(subject)
+
+    return [] if phases[0] == phases[1] else quality_runs(lab, phases, arms, same)
 
 
 def _code(runs: list[RunSample], label: str) -> tuple[str, ...]:
