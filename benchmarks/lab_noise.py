@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from splatmeter.lab.compare.order import block_orders, next_orders
 from splatmeter.lab.compare.sequential import half_width
 from splatmeter.lab.compare.student import quantile, variance_ratio_tail
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating[Any]]
 Noise = Callable[[np.random.Generator, int, int], Array]
 JITTER = 0.008
 POOL = 20_000

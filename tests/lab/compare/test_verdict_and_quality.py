@@ -64,6 +64,14 @@ def test_noise_gives_undecided_with_the_number_of_missing_blocks() -> None:
     assert (verdict.kind, verdict.exit_code) == (VerdictKind.UNDECIDED, 2)
     assert verdict.more_blocks is not None
     assert f"needs about {verdict.more_blocks} more blocks" in verdict.sentence
+    command = f"`splatmeter lab ab parent candidate --blocks {6 + verdict.more_blocks}`"
+    assert command in verdict.sentence, "advice that nobody can follow is none"
+
+
+@pytest.mark.parametrize(("label", "word"), [("1", "aa"), ("unwatched", "overhead")])
+def test_the_advice_for_an_a_a_is_another_a_a(label: str, word: str) -> None:
+    unclear = comparison([0.06, -0.05, 0.08, -0.02], reference=f"p#{label}", candidate="p#2")
+    assert f"`splatmeter lab {word} p --blocks" in judge(unclear).sentence
 
 
 @pytest.mark.parametrize("sign", [1, -1])

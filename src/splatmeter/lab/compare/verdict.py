@@ -171,12 +171,22 @@ def _undecided(comparison: Comparison) -> Verdict:
     if more is None:
         advice = "more blocks will hardly decide it: lengthen the runs or use --slices"
     else:
-        advice = f"needs about {more} more block{'s' if more != 1 else ''}"
+        command = _command(comparison, estimate.blocks + more)
+        advice = f"needs about {more} more block{'s' if more != 1 else ''}, all in one session: `{command}`"
     one_sided = estimate.interval_95.low > 1 or estimate.interval_95.high < 1
     if one_sided and estimate.blocks >= FEWEST_BLOCKS and not _shown_faster(comparison):
         head += ", not beyond what the leaning A/A control showed"
     reasons = (*_quality_reasons(comparison), *_leaning(comparison))
     return Verdict(VerdictKind.UNDECIDED, f"{head}; {advice}.", reasons, more_blocks=more)
+
+
+def _command(comparison: Comparison, blocks: int) -> str:
+    """What measures the same with this many blocks; the arms of an A/A are one phase with two labels."""
+    reference, _, label = comparison.reference.partition("#")
+    word = {"": "ab", "unwatched": "overhead"}.get(label, "aa")
+    arms = reference if label else f"{reference} {comparison.candidate}"
+    until = " --until-decided" if comparison.speed.main.method.startswith("anytime") else ""
+    return f"splatmeter lab {word} {arms} --blocks {blocks}{until}"
 
 
 def _undecided_quality(comparison: Comparison, sentence: str) -> Verdict:
