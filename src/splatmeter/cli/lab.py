@@ -97,6 +97,10 @@ def _plan_commands(commands: argparse._SubParsersAction) -> None:
     ):
         init.add_argument(f"--{name}", type=kind, help=f"instead of the user's own {name}")
     init.add_argument("--seeds", type=int, help="how many seeds the blocks go through")
+    init.add_argument(
+        "--shift-seeds", action="store_true", default=None,
+        help="give seeds to mip-splatting and 3dgs, which set their own: a shim starts train.py",
+    )  # fmt: skip
     init.add_argument("--title", help="what the benchmark is called in the log")
     _add(commands, "prepare", "lab_plan", "make the start checkpoint, once")
     phase = _add(commands, "phase", "lab_plan", "add, change or list phases")

@@ -35,6 +35,7 @@ def init(chosen: Namespace) -> int:
         "evaluate_at": chosen.evaluate_at,
         "blocks": chosen.blocks,
         "seeds": chosen.seeds,
+        "shift_seeds": chosen.shift_seeds,
         "title": chosen.title,
     }
     given = {name: value for name, value in given.items() if value is not None}

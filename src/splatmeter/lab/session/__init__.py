@@ -1,1 +1,1 @@
-"""Blocks of fresh processes in balanced random order: what was planned, carried out and resumed."""
+"""Blocks of fresh processes in random order: what was planned, carried out and resumed."""

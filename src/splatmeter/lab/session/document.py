@@ -238,7 +238,7 @@ def _measurement_notes(lab: Lab, protocol: Protocol) -> tuple[str, ...]:
     notes = [
         f"Speed: training clock after {protocol.warm_up_steps} steps of warm-up, without evaluation"
         " and saving, in a fresh process per run.",
-        "Ratios: paired within blocks of balanced random order, 95 % t interval on log ratios.",
+        "Ratios: paired within blocks of random order, 95 % t interval on log ratios.",
         "Memory: the trainer's high-water mark per stage, or samples of the process tree from outside.",
     ]
     if sequential:
