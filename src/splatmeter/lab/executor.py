@@ -18,6 +18,7 @@ from typing import BinaryIO, Protocol
 
 from splatmeter.errors import MissingFile
 from splatmeter.events import Event, Failed, Finished
+from splatmeter.lab.patience import Patience
 from splatmeter.lab.trainers.adapter import Adapter
 
 GRACE_SECONDS = 5.0
@@ -33,6 +34,10 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     terminal: bool = False
     """Give it a pseudo-terminal: only for trainers that hide their progress bar without one."""
+    limit_seconds: float = 0.0
+    """When it is ended as hanging; 0: never."""
+    silence_seconds: float = 0.0
+    """How long it may print nothing; 0: as long as it likes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +109,20 @@ class ChildProcess:
             hooks.started(child.pid)
             splitters = {"stdout": LineSplitter(), "stderr": LineSplitter()}
             said_end = False
-            for chunk in child.chunks():
+            patience = Patience(command.limit_seconds, command.silence_seconds)
+            for chunk in child.chunks(patience):
                 splitter = splitters[chunk.stream]
                 for line in splitter.feed(chunk.data) if chunk.data else splitter.rest():
                     for event in adapter.line(chunk.stream, line, chunk.seconds):
                         said_end = said_end or isinstance(event, (Finished, Failed))
+                        patience.event(chunk.seconds)
                         yield Arrival(chunk.seconds, event)
             outcome = child.outcome()
             hooks.ended(outcome)
-            if not said_end:
+            if child.hung:
+                step = max((getattr(e, "step", 0) for e in adapter.end(1, outcome.seconds)), default=0)
+                yield Arrival(outcome.seconds, Failed(step, f"it was ended: {child.hung}"))
+            elif not said_end:
                 for event in adapter.end(outcome.code, outcome.seconds):
                     yield Arrival(outcome.seconds, event)
 
@@ -145,6 +155,7 @@ class _Child:
         self._queue: queue.SimpleQueue[_Chunk] = queue.SimpleQueue()
         self._outcome: Outcome | None = None
         self._ended = threading.Event()
+        self.hung = ""
         self._files: list[BinaryIO] = []
         self._readers: list[threading.Thread] = []
         self._start = time.perf_counter()
@@ -179,9 +190,12 @@ class _Child:
         for file in self._files:
             file.close()
 
-    def chunks(self) -> Iterator[_Chunk]:
+    def chunks(self, patience: Patience) -> Iterator[_Chunk]:
         open_streams = len(self._readers)
         while open_streams:
+            if not self.hung and (reason := patience.over(time.perf_counter() - self._start)):
+                self.hung = reason
+                end_group(self.pid, self._ended)
             try:
                 chunk = self._queue.get(timeout=GRACE_SECONDS if self._ended.is_set() else 0.5)
             except queue.Empty:
@@ -189,6 +203,7 @@ class _Child:
                     return
                 continue
             open_streams -= not chunk.data
+            patience.heard(chunk.seconds)
             yield chunk
 
     def outcome(self) -> Outcome:

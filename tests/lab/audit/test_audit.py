@@ -25,6 +25,7 @@ def run(arm: Arm = PARENT, **changes) -> RunSample:
     plain = RunSample(
         arm, 0, 0, 90.0, 950, 1_000_000, 1_000_000, first_step=3000, last_step=4000,
         scene="garden", resolution="-r 4", train_images=("b", "c", "d"), test_images=("a",),
+        ancestor_images=("b", "c"),
         start_sha256="1" * 64, backend="native", machine="two cores", environment={"compiler": "gcc 13"},
         evaluations=(Evaluation(3100, "test", {"psnr": 26.01, "l1": 0.035384}),),
     )  # fmt: skip
@@ -177,7 +178,8 @@ def test_a_declared_split_is_noted_as_forbidding_quality() -> None:
 
 
 def test_unknown_facts_accuse_nobody() -> None:
-    assert audit(pair(machine="", backend="", environment={}, train_images=(), test_images=())) == []
+    found = audit(pair(machine="", backend="", environment={}, train_images=(), test_images=()))
+    assert kinds(found) == ["unchecked views"] and not found[0].questions_the_verdict
 
 
 def test_runs_of_one_arm_must_agree_among_themselves() -> None:

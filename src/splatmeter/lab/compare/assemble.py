@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from splatmeter.lab.audit.arms import quality_obstacle
 from splatmeter.lab.audit.rules import audit
+from splatmeter.lab.compare.coverage import covered
 from splatmeter.lab.compare.noise import NoiseFloor
 from splatmeter.lab.compare.quality import TOLERANCE, compare_quality, runs_of, suspicious_gains
 from splatmeter.lab.compare.ratio import evidence, log_ratios, slice_log_ratios
@@ -28,6 +29,10 @@ class Rules:
     noise: NoiseFloor | None = None
     sequence: float = 0.0
     subject: Subject = NOTHING
+    evaluations: tuple[tuple[str, int], ...] = ()
+    """(split, step) that the protocol promises to judge in every run."""
+    findings: tuple[Finding, ...] = ()
+    """On the evidence itself: runs that failed, results that were changed."""
 
 
 def compare(
@@ -41,11 +46,13 @@ def compare(
     if reference == candidate:
         raise ValueError(f"{reference} against itself: give the second arm of an A/A another name")
     a, b = runs_of(runs, reference), runs_of(runs, candidate)
-    pair = [*a, *b]
+    evaluated = covered([*a, *b], rules.evaluations)
+    pair = evaluated.runs
     ratios = slice_log_ratios if slices else log_ratios
     differences = ratios(slices or pair, reference, candidate)  # type: ignore[arg-type]
-    quality = () if quality_obstacle(pair) else compare_quality(pair, reference, candidate, rules.tolerance)
-    findings: list[Finding] = audit(pair)
+    comparable = not quality_obstacle(pair)
+    quality = compare_quality(pair, reference, candidate, rules.tolerance) if comparable else ()
+    findings: list[Finding] = [*rules.findings, *audit(pair)]
     findings += suspicious_gains(quality, b[0].arm) if b else []
     return Comparison(
         reference,
@@ -58,4 +65,5 @@ def compare(
         tuple(run.name for run in pair),
         rules.sequence,
         rules.subject,
+        evaluated.lacking if comparable else (),
     )
