@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from splatmeter.lab.audit.arms import quality_obstacle
+from splatmeter.lab.audit.metrics import printed_and_computed
 from splatmeter.lab.audit.rules import audit
 from splatmeter.lab.compare.coverage import covered
 from splatmeter.lab.compare.noise import NoiseFloor
@@ -52,7 +53,7 @@ def compare(
     differences = ratios(slices or pair, reference, candidate)  # type: ignore[arg-type]
     comparable = not quality_obstacle(pair)
     quality = compare_quality(pair, reference, candidate, rules.tolerance) if comparable else ()
-    findings: list[Finding] = [*rules.findings, *audit(pair)]
+    findings: list[Finding] = [*rules.findings, *audit(pair), *printed_and_computed([*a, *b])]
     findings += suspicious_gains(quality, b[0].arm) if b else []
     return Comparison(
         reference,
