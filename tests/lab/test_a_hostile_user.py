@@ -258,3 +258,20 @@ def test_a_damaged_file_costs_its_run_and_a_sentence(tmp_path: Path, content: st
     verdict = phase_verdict(here, here.phases.get("damaged"))
     assert verdict is not None and verdict.kind is VerdictKind.QUESTIONABLE
     assert "is left out: its result.json is damaged" in reasons(verdict)
+
+
+def test_adopting_needs_a_result_that_came_twice_and_new_phases_build_on_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path)
+    for name in ("one", "two"):
+        assert lab(tmp_path, "phase", "add", name, "--", *FASTER) == 0
+    assert {phase.parent for phase in Lab(tmp_path).phases.all()} == {"", "baseline"}
+    assert lab(tmp_path, "adopt", "one") == 64
+    assert "not verified" in capsys.readouterr().err
+    assert lab(tmp_path, "adopt", "one", "--anyway", "the old one is gone") == 0
+    assert lab(tmp_path, "phase", "add", "three", "--", "--psnr", "27") == 0
+    assert Lab(tmp_path).phases.get("three").parent == "one"
+    assert lab(tmp_path, "log") == 0
+    assert "without being verified: the old one is gone" in (tmp_path / "LOG.md").read_text()
+    assert lab(tmp_path, "gate", "one", "--require", "verified") == 2

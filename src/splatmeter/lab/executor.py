@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from splatmeter.errors import MissingFile
 from splatmeter.events import Event, Failed, Finished
@@ -55,6 +55,11 @@ class Outcome:
     cpu_seconds: float = 0.0
     largest_resident_bytes: int = 0
     """ru_maxrss of the largest process of the tree that was waited for; 0 where the system does not tell."""
+    page_faults: int = 0
+    disk_faults: int = 0
+    """Pages that had to be read from the disk."""
+    pushed_aside: int = 0
+    """How often the system gave its processor to somebody else."""
 
 
 @dataclass(slots=True)
@@ -225,8 +230,8 @@ class _Child:
         os.close(descriptor)
 
     def _wait(self) -> None:
-        code, cpu, largest = _reap(self._process)
-        self._outcome = Outcome(code, time.perf_counter() - self._start, cpu, largest)
+        code, told = _reap(self._process)
+        self._outcome = Outcome(code, time.perf_counter() - self._start, **told)
         self._ended.set()
         signal_group(self.pid, "SIGKILL")  # whatever it left behind must not disturb the next run
 
@@ -273,14 +278,20 @@ def _dies_with_us(command: Command) -> tuple[str, ...]:
     return (tool, "--pdeathsig", "KILL", "--") if tool and found else ()
 
 
-def _reap(process: subprocess.Popen[bytes]) -> tuple[int, float, int]:
-    """Exit code, CPU seconds and the largest resident set; wait4 tells what Popen.wait does not."""
+def _reap(process: subprocess.Popen[bytes]) -> tuple[int, dict[str, Any]]:
+    """The exit code, and what the system counted for the process; wait4 tells what Popen.wait does not."""
     if not hasattr(os, "wait4"):
-        return process.wait(), 0.0, 0
+        return process.wait(), {}
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     unit = 1 if os.uname().sysname == "Darwin" else 1024
-    return process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit
+    return process.returncode, {
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "largest_resident_bytes": usage.ru_maxrss * unit,
+        "page_faults": usage.ru_minflt,
+        "disk_faults": usage.ru_majflt,
+        "pushed_aside": usage.ru_nivcsw,
+    }
 
 
 def signal_group(leader: int, name: str) -> None:
