@@ -114,7 +114,12 @@ def test_a_failed_run_ends_the_session_stays_visible_and_is_tried_again(tmp_path
     with pytest.raises(SplatmeterError):
         list(Session(lab, plans.load(lab, session), trainer()).beats())
     assert sorted(attempts(lab.sessions / session)) == [(0, 1), (0, 2)]
-    assert phase_verdict(lab, lab.phases.get("candidate")).kind is VerdictKind.PLANNED  # type: ignore[union-attr]
+    verdict = phase_verdict(lab, lab.phases.get("candidate"))
+    assert (
+        verdict
+        and verdict.kind is VerdictKind.QUESTIONABLE
+        and "all of its 2 runs failed" in verdict.sentence
+    )
 
 
 def test_leaving_in_the_middle_loses_only_the_block_under_way(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ def asked(
     monkeypatch.setattr(Judge, "arguments", lambda _, path, words: options.extend(words) or ("false",))
     result: dict[str, Any] = {
         "models": [{"path": str(model), "sha256": "", "step": 4000}], "evaluations": [], "warnings": [],
+        "started": {},
     }  # fmt: skip
     spec: Any = SimpleNamespace(lineage=[], request=RunRequest(tmp_path, 0, lab=tmp_path))
     made = Protocol(**{"scene": ".", "trainer": "gsplat", "command": ("gsplat",), **settings})

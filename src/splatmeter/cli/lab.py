@@ -173,6 +173,10 @@ def _run_commands(commands: argparse._SubParsersAction) -> None:
         parser.add_argument("--no-priming", action="store_true", help="skip the unmeasured first runs")
         parser.add_argument("--no-monitor", action="store_true", help="do not sample memory")
         parser.add_argument("--keep-models", action="store_true", help="keep the model of every run")
+    _again_commands(commands)
+
+
+def _again_commands(commands: argparse._SubParsersAction) -> None:
     replay = _add(commands, "replay", "lab_replay", "carry out a whole plan: phases, sessions, log, report")
     replay.add_argument("plan", type=Path, help="a TOML file such as benchmarks/story/story.toml")
     replay.add_argument("--scene", default="", help="scene folder")

@@ -137,7 +137,7 @@ def _list(lab: Lab) -> int:
             [
                 item.name,
                 item.parent or "-",
-                state_of(lab, item),
+                f"{state_of(lab, item)}{', adopted' if item.adopted else ''}",
                 words,
                 str(runs_of(lab, item.name)),
                 item.note,

@@ -14,10 +14,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from splatmeter.errors import MissingFile
 from splatmeter.events import Event, Failed, Finished
+from splatmeter.lab.patience import Patience
 from splatmeter.lab.trainers.adapter import Adapter
 
 GRACE_SECONDS = 5.0
@@ -33,6 +34,10 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     terminal: bool = False
     """Give it a pseudo-terminal: only for trainers that hide their progress bar without one."""
+    limit_seconds: float = 0.0
+    """When it is ended as hanging; 0: never."""
+    silence_seconds: float = 0.0
+    """How long it may print nothing; 0: as long as it likes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,11 @@ class Outcome:
     cpu_seconds: float = 0.0
     largest_resident_bytes: int = 0
     """ru_maxrss of the largest process of the tree that was waited for; 0 where the system does not tell."""
+    page_faults: int = 0
+    disk_faults: int = 0
+    """Pages that had to be read from the disk."""
+    pushed_aside: int = 0
+    """How often the system gave its processor to somebody else."""
 
 
 @dataclass(slots=True)
@@ -104,15 +114,20 @@ class ChildProcess:
             hooks.started(child.pid)
             splitters = {"stdout": LineSplitter(), "stderr": LineSplitter()}
             said_end = False
-            for chunk in child.chunks():
+            patience = Patience(command.limit_seconds, command.silence_seconds)
+            for chunk in child.chunks(patience):
                 splitter = splitters[chunk.stream]
                 for line in splitter.feed(chunk.data) if chunk.data else splitter.rest():
                     for event in adapter.line(chunk.stream, line, chunk.seconds):
                         said_end = said_end or isinstance(event, (Finished, Failed))
+                        patience.event(chunk.seconds)
                         yield Arrival(chunk.seconds, event)
             outcome = child.outcome()
             hooks.ended(outcome)
-            if not said_end:
+            if child.hung:
+                step = max((getattr(e, "step", 0) for e in adapter.end(1, outcome.seconds)), default=0)
+                yield Arrival(outcome.seconds, Failed(step, f"it was ended: {child.hung}"))
+            elif not said_end:
                 for event in adapter.end(outcome.code, outcome.seconds):
                     yield Arrival(outcome.seconds, event)
 
@@ -145,6 +160,7 @@ class _Child:
         self._queue: queue.SimpleQueue[_Chunk] = queue.SimpleQueue()
         self._outcome: Outcome | None = None
         self._ended = threading.Event()
+        self.hung = ""
         self._files: list[BinaryIO] = []
         self._readers: list[threading.Thread] = []
         self._start = time.perf_counter()
@@ -179,9 +195,12 @@ class _Child:
         for file in self._files:
             file.close()
 
-    def chunks(self) -> Iterator[_Chunk]:
+    def chunks(self, patience: Patience) -> Iterator[_Chunk]:
         open_streams = len(self._readers)
         while open_streams:
+            if not self.hung and (reason := patience.over(time.perf_counter() - self._start)):
+                self.hung = reason
+                end_group(self.pid, self._ended)
             try:
                 chunk = self._queue.get(timeout=GRACE_SECONDS if self._ended.is_set() else 0.5)
             except queue.Empty:
@@ -189,6 +208,7 @@ class _Child:
                     return
                 continue
             open_streams -= not chunk.data
+            patience.heard(chunk.seconds)
             yield chunk
 
     def outcome(self) -> Outcome:
@@ -210,8 +230,8 @@ class _Child:
         os.close(descriptor)
 
     def _wait(self) -> None:
-        code, cpu, largest = _reap(self._process)
-        self._outcome = Outcome(code, time.perf_counter() - self._start, cpu, largest)
+        code, told = _reap(self._process)
+        self._outcome = Outcome(code, time.perf_counter() - self._start, **told)
         self._ended.set()
         signal_group(self.pid, "SIGKILL")  # whatever it left behind must not disturb the next run
 
@@ -258,14 +278,20 @@ def _dies_with_us(command: Command) -> tuple[str, ...]:
     return (tool, "--pdeathsig", "KILL", "--") if tool and found else ()
 
 
-def _reap(process: subprocess.Popen[bytes]) -> tuple[int, float, int]:
-    """Exit code, CPU seconds and the largest resident set; wait4 tells what Popen.wait does not."""
+def _reap(process: subprocess.Popen[bytes]) -> tuple[int, dict[str, Any]]:
+    """The exit code, and what the system counted for the process; wait4 tells what Popen.wait does not."""
     if not hasattr(os, "wait4"):
-        return process.wait(), 0.0, 0
+        return process.wait(), {}
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     unit = 1 if os.uname().sysname == "Darwin" else 1024
-    return process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit
+    return process.returncode, {
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "largest_resident_bytes": usage.ru_maxrss * unit,
+        "page_faults": usage.ru_minflt,
+        "disk_faults": usage.ru_majflt,
+        "pushed_aside": usage.ru_nivcsw,
+    }
 
 
 def signal_group(leader: int, name: str) -> None:

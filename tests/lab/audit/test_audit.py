@@ -6,11 +6,14 @@ import random
 import pytest
 
 from splatmeter.lab.audit import audit
+from splatmeter.lab.audit.hidden_time import hidden_time
 from splatmeter.lab.audit.memory import floats_per_gaussian, held_bytes_per_gaussian, step_bytes_per_gaussian
+from splatmeter.lab.audit.metrics import printed_and_computed
 from splatmeter.lab.audit.speed import collapse
 from splatmeter.lab.compare.samples import (
     Arm,
     Aspect,
+    Clocks,
     Evaluation,
     Finding,
     RatePoint,
@@ -27,6 +30,7 @@ def run(arm: Arm = PARENT, **changes) -> RunSample:
     plain = RunSample(
         arm, 0, 0, 90.0, 950, 1_000_000, 1_000_000, first_step=3000, last_step=4000,
         scene="garden", resolution="-r 4", train_images=("b", "c", "d"), test_images=("a",),
+        ancestor_images=("b", "c"),
         start_sha256="1" * 64, backend="native", machine="two cores", environment={"compiler": "gcc 13"},
         evaluations=(Evaluation(3100, "test", {"psnr": 26.01, "l1": 0.035384}),),
     )  # fmt: skip
@@ -179,7 +183,8 @@ def test_a_declared_split_is_noted_as_forbidding_quality() -> None:
 
 
 def test_unknown_facts_accuse_nobody() -> None:
-    assert audit(pair(machine="", backend="", environment={}, train_images=(), test_images=())) == []
+    found = audit(pair(machine="", backend="", environment={}, train_images=(), test_images=()))
+    assert kinds(found) == ["unchecked views"] and not found[0].questions_the_verdict
 
 
 def test_runs_of_one_arm_must_agree_among_themselves() -> None:
@@ -314,3 +319,44 @@ def test_allocator_retries_inside_the_timed_window_are_told() -> None:
 def test_the_same_objection_to_every_block_is_told_once() -> None:
     runs = [dataclasses.replace(r, block=k) for k in range(6) for r in pair(allocator_retries=1)]
     assert kinds(audit(runs)).count("allocator retries") == 1
+
+
+def test_a_model_that_is_worse_than_its_trainer_printed_is_found() -> None:
+    printed = Evaluation(3100, "test", {"psnr": 27.0}, judged_by="splatmeter")
+    computed = Evaluation(3100, "test", {"psnr": 26.0}, judged_by="splatmeter eval")
+    agreeing = Evaluation(3100, "test", {"psnr": 26.001}, judged_by="splatmeter")
+    foreign = Evaluation(3100, "test", {"psnr": 27.0}, judged_by="mip-splatting")
+    assert kinds(printed_and_computed([run(evaluations=(printed, computed))])) == ["printed metrics"]
+    for honest in (agreeing, foreign):
+        assert printed_and_computed([run(evaluations=(honest, computed))]) == []
+
+
+def timed(arm: Arm, block: int, **changes: float) -> RunSample:
+    clocks = {
+        "start_up_seconds": 1.0,
+        "wall_seconds": 12.0,
+        "on_clock_seconds": 10.0,
+        "covered": 1.0,
+        **changes,
+    }
+    return run(arm, block=block, clocks=Clocks(**clocks))
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({}, []),
+        ({"on_clock_seconds": 5.0, "wall_seconds": 7.0}, []),  # twice as fast, evaluated as long as before
+        ({"on_clock_seconds": 5.0}, ["hidden time"]),
+        ({"start_up_seconds": 6.0}, ["hidden time"]),
+        ({"covered": 0.6}, ["untimed steps"]),
+        ({"on_clock_seconds": 1.0, "wall_seconds": 3.5}, ["hidden time"]),  # half a second of one second
+    ],
+)
+def test_time_is_hidden_where_seconds_go_missing(changes: dict[str, float], kind: list[str]) -> None:
+    runs = [timed(PARENT, block) for block in range(4)] + [timed(CANDIDATE, b, **changes) for b in range(4)]
+    assert kinds(hidden_time(runs)) == kind
+    told = Arm("candidate", frozenset({Aspect.START_UP, Aspect.EVALUATION}))
+    declared = [timed(PARENT, block) for block in range(4)] + [timed(told, b, **changes) for b in range(4)]
+    doubts = [f for f in hidden_time(declared) if f.questions_the_verdict]
+    assert kinds(doubts) == [k for k in kind if k == "untimed steps"]

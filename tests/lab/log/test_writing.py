@@ -229,3 +229,22 @@ def test_lines_and_tags_and_bars_are_made_harmless() -> None:
     assert inline("a\n# b <script>") == "a # b \\<script>"
     assert inline("use `vector<float>`") == "use `vector<float>`"
     assert cell("a|b") == "a\\|b" and cell("") == "-" and cell("a\\|b").count("|") == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "[click](https://e.vil)",
+        "\\[click\\](https://e.vil)",
+        "![i](j)",
+        "https://e.vil",
+        "www.e.vil",
+        "\\<b>x</b>",
+    ],
+)
+def test_a_link_or_a_tag_in_a_name_stays_text(name: str) -> None:
+    """As CommonMark reads it: an escaped backslash escapes nothing."""
+    import re
+
+    live = re.sub(r"\\[\\\]<./|]", "", inline(name))
+    assert not re.search(r"\]\(|<|://|www\.", live), inline(name)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from splatmeter.lab.compare.coverage import OURS
 from splatmeter.lab.compare.samples import Evaluation, Finding, RunSample, Severity
 
+SAME_PSNR = 0.02
+"""dB: both round to the same 8-bit pictures; only the order of sums may differ."""
 Pair = tuple[tuple[RunSample, Evaluation], tuple[RunSample, Evaluation]]
 
 
@@ -47,6 +50,24 @@ def different_that_should_be_equal(runs: Sequence[RunSample]) -> list[Finding]:
         if findings:
             break
     return findings + _broken_promises(runs)
+
+
+def printed_and_computed(runs: Sequence[RunSample]) -> list[Finding]:
+    """A trainer that calls itself splatmeter prints what our own evaluation of its model must find again."""
+    for run in runs:
+        computed = {(e.split, e.step): e for e in run.evaluations if e.judged_by == OURS}
+        for printed in run.evaluations:
+            found = computed.get((printed.split, printed.step))
+            if found is None or printed.judged_by != "splatmeter":
+                continue
+            told, real = printed.metrics.get("psnr"), found.metrics.get("psnr")
+            if told is not None and real is not None and abs(told - real) > SAME_PSNR:
+                sentence = (
+                    f"{run.name} printed a PSNR of {told:.4f} dB on the {printed.split} views at step "
+                    f"{printed.step}; the model that it saved there has {real:.4f} dB."
+                )
+                return [Finding("printed metrics", sentence, Severity.WRONG, run.arm.name)]
+    return []
 
 
 def _broken_promises(runs: Sequence[RunSample]) -> list[Finding]:

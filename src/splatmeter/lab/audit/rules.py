@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from splatmeter.lab.audit import arms, memory, metrics, speed, views
+from splatmeter.lab.audit import arms, hidden_time, memory, metrics, speed, views
 from splatmeter.lab.compare.samples import Finding, RunSample
 
 PER_RUN: tuple[Callable[[RunSample], list[Finding]], ...] = (
     views.leaked_test_views,
+    views.unchecked_views,
     memory.below_the_floor,
     memory.doubtful_sampling,
     memory.impossible_values,
@@ -18,6 +19,7 @@ PER_RUN: tuple[Callable[[RunSample], list[Finding]], ...] = (
 PER_COMPARISON: tuple[Callable[[Sequence[RunSample]], list[Finding]], ...] = (
     arms.undeclared_differences,
     arms.different_counts,
+    hidden_time.hidden_time,
     metrics.equal_that_should_differ,
     metrics.different_that_should_be_equal,
 )

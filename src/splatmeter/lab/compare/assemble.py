@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from splatmeter.lab.audit.arms import quality_obstacle
+from splatmeter.lab.audit.metrics import printed_and_computed
 from splatmeter.lab.audit.rules import audit
+from splatmeter.lab.compare.coverage import covered
 from splatmeter.lab.compare.margins import TOLERANCE
 from splatmeter.lab.compare.metric import MetricResult
 from splatmeter.lab.compare.noise import NoiseFloor, with_noise
@@ -33,6 +35,10 @@ class Rules:
     noise: NoiseFloor | None = None
     sequence: float = 0.0
     subject: Subject = NOTHING
+    evaluations: tuple[tuple[str, int], ...] = ()
+    """(split, step) that the protocol promises to judge in every run."""
+    findings: tuple[Finding, ...] = ()
+    """On the evidence itself: runs that failed, results that were changed."""
 
 
 def compare(
@@ -50,12 +56,14 @@ def compare(
     if reference == candidate:
         raise ValueError(f"{reference} against itself: give the second arm of an A/A another name")
     a, b = runs_of(runs, reference), runs_of(runs, candidate)
-    pair = [*a, *b]
+    untimed = [_untimed(run) for arm in (reference, candidate) for run in runs_of(quality_runs, arm)]
+    evaluated = covered([*a, *b, *untimed], rules.evaluations)
+    pair = evaluated.runs[: len(a) + len(b)]
     ratios = slice_log_ratios if slices else log_ratios
     differences = ratios(slices or pair, reference, candidate)  # type: ignore[arg-type]
-    judged = [*pair, *(_untimed(run) for arm in (reference, candidate) for run in runs_of(quality_runs, arm))]
-    quality = () if quality_obstacle(judged) else _quality(judged, reference, candidate, rules)
-    findings: list[Finding] = audit(judged)
+    comparable = not quality_obstacle(evaluated.runs)
+    quality = _quality(evaluated.runs, reference, candidate, rules) if comparable else ()
+    findings: list[Finding] = [*rules.findings, *audit(evaluated.runs), *printed_and_computed([*a, *b])]
     findings += suspicious_gains(quality, b[0].arm) if b else []
     speed = evidence_so_far(differences) if rules.until_decided else evidence(differences)
     return Comparison(
@@ -69,6 +77,7 @@ def compare(
         tuple(run.name for run in pair),
         rules.sequence,
         rules.subject,
+        evaluated.lacking if comparable else (),
     )
 
 
@@ -80,4 +89,4 @@ def _quality(
 
 def _untimed(run: RunSample) -> RunSample:
     """How fast a run was that nobody timed is no objection to anything."""
-    return dataclasses.replace(run, rates=(), allocator_retries=0)
+    return dataclasses.replace(run, rates=(), allocator_retries=0, clocks=None)

@@ -27,6 +27,10 @@ class Aspect(str, Enum):
     BACKEND = "backend"
     MACHINE = "machine"
     ENVIRONMENT = "environment"
+    START_UP = "start-up"
+    """Work before the timed steps, such as compiling; it is reported apart and must be declared."""
+    EVALUATION = "evaluation"
+    """Time for evaluating and saving, which the training clock leaves out."""
     CODE = "code"
     """Contents of the program, whatever it calls itself; another revision, patch or command declares it."""
 
@@ -79,6 +83,8 @@ class Evaluation:
     """Names of the views that were judged."""
     model_sha256: str = ""
     """Of the model that was judged, where it was written; empty if unknown."""
+    judged_by: str = ""
+    """'splatmeter eval', or the trainer that printed it: only figures of one judge compare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,24 @@ class RatePoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Clocks:
+    """The training clock beside the lab's own watch: seconds that one has and the other has not."""
+
+    start_up_seconds: float
+    """From the start of the process to the first timed step, less what the warm-up takes at its own speed."""
+    wall_seconds: float
+    """From there to the end of the process."""
+    on_clock_seconds: float
+    """What the training clock counted of them."""
+    covered: float
+    """Share of the steps to be timed that it did time."""
+
+    @property
+    def off_clock_seconds(self) -> float:
+        return max(0.0, self.wall_seconds - self.on_clock_seconds)
+
+
+@dataclass(frozen=True, slots=True)
 class RunSample:
     """One fresh process of one arm: its one number and everything needed to doubt it."""
 
@@ -146,6 +170,8 @@ class RunSample:
     model_sha256: str = ""
     backend: str = ""
     machine: str = ""
+    clocks: Clocks | None = None
+    """None where nobody but the lab held the watch (slices), and in results of older versions."""
     code: str = ""
     """Hash of the contents of its program; empty if nothing could be identified."""
     environment: Mapping[str, Any] = field(default_factory=dict)

@@ -36,6 +36,8 @@ class Comparison:
     sequence: float = 0.0
     """Place of the session among the lab's sessions: later ones have larger numbers."""
     subject: Subject = NOTHING
+    lacking: tuple[str, ...] = ()
+    """Evaluations that the protocol promised and that cannot be compared, one sentence each."""
 
 
 def judge(comparison: Comparison) -> Verdict:
@@ -213,6 +215,8 @@ def _shown_faster(comparison: Comparison) -> bool:
 
 def _quality_obstacle(comparison: Comparison) -> str:
     """Why *faster* may not be said yet; empty if nothing stands in the way."""
+    if comparison.lacking:
+        return f"its quality is not known: {comparison.lacking[0]}"
     if not comparison.quality:
         return "its quality was not compared: no evaluation of the same split at the same step in both arms."
     open_ones = [result for result in comparison.quality if not result.acceptable]
@@ -220,7 +224,8 @@ def _quality_obstacle(comparison: Comparison) -> str:
 
 
 def _quality_reasons(comparison: Comparison) -> tuple[str, ...]:
-    return tuple(result.sentence for result in comparison.quality if not result.acceptable)
+    open_ones = (result.sentence for result in comparison.quality if not result.acceptable)
+    return (*comparison.lacking, *open_ones)
 
 
 def _hurdle(comparison: Comparison) -> float:
@@ -240,7 +245,13 @@ def _verdict(
     below = directed and abs(comparison.speed.main.ratio - 1) < tolerated
     if below:
         sentence = f"{sentence.rstrip('.')}; below the tolerated difference of {100 * tolerated:.3g} %."
-    return Verdict(kind, sentence, (*reasons, *notes, *_leaning(comparison)), below)
+    told = (
+        *reasons,
+        *(comparison.lacking if kind is not VerdictKind.FASTER else ()),
+        *notes,
+        *_leaning(comparison),
+    )
+    return Verdict(kind, sentence, told, below)
 
 
 def _leaning(comparison: Comparison) -> tuple[str, ...]:

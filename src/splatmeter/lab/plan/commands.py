@@ -24,6 +24,8 @@ class RunRequest:
     first: int = 0
     last: int = 0
     evaluations: tuple[int, ...] = ()
+    save_all: bool = False
+    """Save a model at every evaluation, so that the lab can judge each by itself."""
     lab: Path = field(default_factory=Path)
 
 
@@ -53,6 +55,12 @@ def _template(protocol: Protocol, lineage: list[Phase]) -> tuple[tuple[str, ...]
 
 def trainer_of(protocol: Protocol, lineage: list[Phase]) -> str:
     return next((phase.trainer for phase in reversed(lineage) if phase.trainer), protocol.trainer)
+
+
+def is_plain(protocol: Protocol, lineage: list[Phase]) -> bool:
+    """This very splatmeter with other options: what it measures while it trains is what the lab would."""
+    another = any(p.command or p.revision or p.patch or "PYTHONPATH" in p.environment for p in lineage)
+    return trainer_of(protocol, lineage) == "splatmeter" and not another and not protocol.command
 
 
 def environment(lineage: list[Phase], request: RunRequest) -> Mapping[str, str]:
@@ -105,7 +113,8 @@ def _flags(protocol: Protocol, request: RunRequest) -> tuple[str, ...]:
         words += ["-i", protocol.images]
     words += _split(protocol)
     words += ["--test_iterations", *map(str, request.evaluations or (request.last,))]
-    words += ["--save_iterations", str(request.last), "--seed", str(request.seed)]
+    saved = request.evaluations if request.save_all else ()
+    words += ["--save_iterations", *map(str, saved or (request.last,)), "--seed", str(request.seed)]
     if request.checkpoint:
         words += ["--start_checkpoint", str(request.checkpoint)]
     return tuple(words)

@@ -27,6 +27,8 @@ CHANGES = (
     "backend",
     "environment",
     "images",
+    "start-up",
+    "evaluation",
 )
 """What a phase may declare to differ from its parent on purpose, beyond its options."""
 

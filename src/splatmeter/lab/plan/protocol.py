@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import InputError, UsageError
+from splatmeter.lab.patience import SILENCE_SECONDS
 from splatmeter.lab.plan import toml
 from splatmeter.lab.trainers.seeds import SHIMMED
 
@@ -22,11 +23,11 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "start": ("start_iteration", "checkpoint", "sha256", "prepare_seed"),
     "run": (
         *("iterations", "evaluate_at", "warm_up", "seed", "seeds", "options", "patterns"),
-        *("shift_seeds", "most_foreign_cpu", "repeats"),
+        *("shift_seeds", "most_foreign_cpu", "repeats", "time_limit", "silence"),
     ),
     "judgement": (
         *("tolerance", "ssim_margin", "lpips_margin", "l1_margin"),
-        *("tolerated_difference", "blocks", "lpips"),
+        *("tolerated_difference", "most_failures", "blocks", "lpips"),
     ),
 }
 """Where each field stands in the file; every field of Protocol stands somewhere."""
@@ -51,6 +52,11 @@ COMMENTS = {
     "most_foreign_cpu": "a block in which others used a larger share of the machine, or a core was"
     " throttled, is run again; 0: never",
     "repeats": "how often a block is run again at most; then it counts as it is",
+    "time_limit": "seconds after which a run is ended as hanging; 0: 5 times the reference's slowest run,"
+    " at least 60",
+    "silence": "seconds without a word after which a run is ended as hanging",
+    "most_failures": "share of an arm's runs that may crash, hang or be killed before its figures are"
+    " questionable",
     "tolerance": "how much worse PSNR may be, relative",
     "ssim_margin": "how much worse SSIM may be; 0: what corresponds to the tolerance of PSNR (x 0.94)",
     "lpips_margin": "0: what corresponds (x 4.5)",
@@ -88,11 +94,14 @@ class Protocol:
     shift_seeds: bool = False
     most_foreign_cpu: float = 0.0
     repeats: int = 2
+    time_limit: float = 0.0
+    silence: float = SILENCE_SECONDS
     tolerance: float = 0.005
     ssim_margin: float = 0.0
     lpips_margin: float = 0.0
     l1_margin: float = 0.0
     tolerated_difference: float = 0.02
+    most_failures: float = 0.1
     blocks: int = 6
     lpips: bool = False
 
@@ -120,7 +129,8 @@ class Protocol:
         """Equal for protocols whose runs may be compared: the rules of judgement are left out, and what is
         newer than runs that did without it.
         """
-        left_out = {*SECTIONS["judgement"], "title", *([] if self.shift_seeds else ["shift_seeds"])}
+        left_out = {*SECTIONS["judgement"], "title", "time_limit", "silence"}
+        left_out |= set() if self.shift_seeds else {"shift_seeds"}
         record = {k: v for k, v in dataclasses.asdict(self).items() if k not in left_out}
         return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -153,6 +163,10 @@ def check(protocol: Protocol) -> Protocol:
         )
     if not 0 <= protocol.most_foreign_cpu < 1 or protocol.repeats < 0:
         raise UsageError("most_foreign_cpu is a share of the machine from 0 to 1, and repeats at least 0")
+    if protocol.time_limit < 0 or protocol.silence <= 0 or not 0 <= protocol.most_failures < 1:
+        raise UsageError(
+            "time_limit is 0 or seconds, silence is seconds above 0, most_failures a share from 0 to 1"
+        )
     if protocol.blocks < 1 or protocol.seeds < 1:
         raise UsageError("blocks and seeds are at least 1")
     return protocol

@@ -14,7 +14,9 @@ from typing import Any
 from splatmeter.errors import InputError, OutputError
 from splatmeter.lab.atomic import read_json
 from splatmeter.lab.order_of_time import place_in_order
+from splatmeter.lab.record.intact import objection
 from splatmeter.lab.record.lab import Lab, locked
+from splatmeter.lab.record.run_folder import EVENTS
 
 VERSION = 2
 BUSY_MILLISECONDS = 20_000
@@ -29,7 +31,7 @@ CREATE TABLE runs (run TEXT PRIMARY KEY, session TEXT, block INTEGER, attempt IN
     loss_last_100 REAL,
     mean_opacity REAL, peak_training INTEGER, peak_evaluation INTEGER, peak_total INTEGER,
     first_iteration_seconds REAL, model_sha256 TEXT, machine TEXT, revision TEXT, started TEXT, protocol TEXT,
-    stamp TEXT, result TEXT);
+    stamp TEXT, objection TEXT, result TEXT);
 CREATE TABLE evaluations (run TEXT, step INTEGER, split TEXT, metric TEXT, value REAL, judged_by TEXT);
 CREATE TABLE passes (run TEXT, name TEXT, seconds REAL);
 CREATE INDEX runs_by_phase ON runs (phase, counted);
@@ -162,9 +164,13 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _stamp(result_file: Path) -> str:
-    """Changes when the result does, or when its block becomes complete."""
-    state = result_file.stat()
-    return f"{state.st_mtime_ns} {state.st_size} {(result_file.parent.parent / 'block.json').exists():d}"
+    """Changes when the result or its evidence does, or when its block becomes complete."""
+    parts: list[str] = []
+    for path in (result_file, result_file.parent / EVENTS):
+        with contextlib.suppress(OSError):
+            state = path.stat()
+            parts.append(f"{state.st_mtime_ns} {state.st_size}")
+    return f"{' '.join(parts)} {(result_file.parent.parent / 'block.json').exists():d}"
 
 
 def _forget(connection: sqlite3.Connection, run: str) -> None:
@@ -174,19 +180,23 @@ def _forget(connection: sqlite3.Connection, run: str) -> None:
 
 def _take_run(connection: sqlite3.Connection, lab: Lab, result_file: Path, stamp: str) -> int:
     record = read_json(result_file)
-    if not isinstance(record, dict):
-        return 0
     run = result_file.parent.relative_to(lab.sessions).as_posix()
     _forget(connection, run)
-    row = _row(run, record, stamp)
+    refused = objection(result_file.parent, record, lab.judged)
+    if refused:
+        session, *_, folder = run.split("/")
+        row = {"run": run, "session": session, "counted": 0, "status": "damaged", "stamp": stamp}
+        row |= {"arm": folder.partition("-")[2], "block": -1, "objection": refused, "result": "{}"}
+    else:
+        row = _row(run, record, stamp)
     names = ", ".join(row)
     marks = ", ".join("?" * len(row))
     connection.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", tuple(row.values()))
-    for item in record.get("evaluations", []):
+    for item in [] if refused else record.get("evaluations", []):
         for metric, value in item.get("metrics", {}).items():
             entry = (run, item["step"], item["split"], metric, value, item.get("judged_by", ""))
             connection.execute("INSERT INTO evaluations VALUES (?, ?, ?, ?, ?, ?)", entry)
-    for name, seconds in record.get("passes", {}).items():
+    for name, seconds in ({} if refused else record.get("passes", {})).items():
         connection.execute("INSERT INTO passes VALUES (?, ?, ?)", (run, name, seconds))
     return 1
 
@@ -221,6 +231,7 @@ def _row(run: str, record: dict[str, Any], stamp: str) -> dict[str, Any]:
         "peak_total": record.get("memory", {}).get("total_peak_bytes"),
         "model_sha256": record.get("model", {}).get("sha256"),
         "stamp": stamp,
+        "objection": "",
         "result": json.dumps(record, ensure_ascii=False),
     }
 

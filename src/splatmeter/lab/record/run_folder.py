@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from splatmeter.errors import OutputError
 from splatmeter.events import Event, from_line, to_line
 from splatmeter.lab.atomic import read_json, write_json, write_text
 from splatmeter.lab.executor import Arrival, Command, signal_group
@@ -29,8 +30,9 @@ class RunFolder:
         self._events: TextIO | None = None
 
     def begin(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._events = (self.path / EVENTS).open("w", encoding="utf-8", buffering=1)
+        with _told_in_a_sentence(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._events = (self.path / EVENTS).open("w", encoding="utf-8", buffering=1)
 
     def command(self, record: Mapping[str, Any]) -> None:
         write_json(self.path / "command.json", record)
@@ -48,7 +50,8 @@ class RunFolder:
 
     def arrival(self, arrival: Arrival) -> None:
         assert self._events is not None, "begin() comes first"
-        self._events.write(f'{{"seconds":{arrival.seconds:.6f},"line":{to_line(arrival.event)}}}\n')
+        with _told_in_a_sentence(self.path):
+            self._events.write(f'{{"seconds":{arrival.seconds:.6f},"line":{to_line(arrival.event)}}}\n')
 
     def result(self, record: Mapping[str, Any]) -> None:
         self.close()
@@ -57,10 +60,23 @@ class RunFolder:
 
     def close(self) -> None:
         if self._events and not self._events.closed:
-            self._events.flush()
-            with contextlib.suppress(OSError):
-                os.fsync(self._events.fileno())
-            self._events.close()
+            with _told_in_a_sentence(self.path):
+                self._events.flush()
+                with contextlib.suppress(OSError):  # a file system that cannot sync still keeps the lines
+                    os.fsync(self._events.fileno())
+                self._events.close()
+
+
+@contextlib.contextmanager
+def _told_in_a_sentence(path: Path) -> Iterator[None]:
+    """A full disk costs the run, not the lab."""
+    try:
+        yield
+    except OSError as problem:
+        raise OutputError(
+            f"cannot write what the run says into {path}: {problem.strerror}. The run is lost; free some"
+            " space and `splatmeter lab resume`"
+        ) from None
 
 
 def arrivals(path: Path) -> list[Arrival]:

@@ -4,6 +4,7 @@ evidence.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,22 @@ def timing(progress: Sequence[Progress], window: Window) -> Timing | None:
     return Timing(steps, seconds * steps / measured, measured, gaussian_steps)
 
 
+def clocks(arrivals: Sequence[Arrival], window: Window, ended: float) -> dict[str, float] | None:
+    """The training clock beside the lab's watch; `ended` is when the process did."""
+    border = window.first + window.warm_up
+    inside = [a for a in arrivals if isinstance(a.event, Progress) and border <= a.event.step <= window.last]
+    measured = timing([a.event for a in inside if isinstance(a.event, Progress)], window)
+    if measured is None:
+        return None
+    warm_up = window.warm_up * measured.seconds / measured.steps
+    return {
+        "start_up_seconds": max(0.0, inside[0].seconds - warm_up),
+        "wall_seconds": max(0.0, ended - inside[0].seconds),
+        "on_clock_seconds": measured.seconds * measured.measured_steps / measured.steps,
+        "covered": measured.measured_steps / measured.steps,
+    }
+
+
 def rates(progress: Sequence[Progress], pieces: int = 20) -> list[dict[str, float]]:
     """Speed over about twenty stretches, to see it collapse."""
     stride = max(1, len(progress) // pieces)
@@ -103,6 +120,7 @@ def summarize(arrivals: Sequence[Arrival], window: Window) -> dict[str, Any]:
             "steps_per_second": measured.rate,
             "gaussian_steps_per_second": measured.gaussian_steps / measured.measured_steps * measured.rate,
         },
+        "window": dataclasses.asdict(window),
         "first_iteration_seconds": next((a.seconds for a in arrivals if isinstance(a.event, Progress)), None),
         "passes": passes(progress, window),
         "rates": rates(progress),

@@ -178,6 +178,9 @@ def _changes(phase: Phase) -> tuple[str, ...]:
     lines += [f"revision: {phase.revision}"] if phase.revision else []
     lines += [f"patch: {phase.patch}"] if phase.patch else []
     lines += [f"command: {' '.join(phase.command)}"] if phase.command else []
+    if phase.adopted:
+        why = f" without being verified: {phase.adopted_because}" if phase.adopted_because else ""
+        lines.append(f"adopted on {phase.adopted[:10]}{why}")
     return (*lines, *([f"declared changes: {', '.join(phase.changes)}"] if phase.changes else []))
 
 

@@ -11,6 +11,7 @@ from splatmeter.lab.atomic import read_json
 from splatmeter.lab.compare.samples import (
     Arm,
     Aspect,
+    Clocks,
     Evaluation,
     RatePoint,
     RunSample,
@@ -61,6 +62,7 @@ def samples(lab: Lab, session: str, arms: Mapping[str, Arm]) -> list[RunSample]:
 
 def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> RunSample:
     identity, timing, started = result["identity"], result["timing"], result.get("started") or {}
+    config = started.get("config", {})
     protocol, lineage = protocol_of(plan), lineage_of(plan, identity["phase"])
     trainer = trainer_of(protocol, lineage)
     engine = engine_of(trainer, started)
@@ -77,11 +79,11 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         seed_set=seeds(protocol, lineage).can_be_set,
         first_step=protocol.start_iteration,
         last_step=result["last_step"],
-        evaluations=tuple(_evaluation(item, started) for item in preferred(result["evaluations"])),
+        evaluations=tuple(_evaluation(item, started, trainer) for item in result["evaluations"]),
         loss=result.get("loss"),
         loss_last_100=result.get("loss_last_100"),
         scene=protocol.scene,
-        resolution=str(started.get("config", {}).get("resolution", protocol.resolution)),
+        resolution=str(config.get("resolution", protocol.resolution)),
         train_images=tuple(started.get("train_images", ())),
         test_images=tuple(started.get("test_images", ())),
         ancestor_images=tuple(started.get("ancestor_images", ())),
@@ -90,13 +92,13 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         backend=str(started.get("environment", {}).get("backend", trainer)),
         machine=identity["machine"],
         code=identity.get("code", ""),
+        clocks=_clocks(result),
         environment=_environment(result),
         deterministic=engine.deterministic,
-        sh_degree=int(started.get("config", {}).get("sh_degree", 3)),
+        sh_degree=int(config.get("sh_degree", 3)),
         holds_gradients=not engine.fused,
         image_bytes_held=result.get("image_bytes_held") or 0,
         peaks=_peaks(result, engine.on_a_card),
-        card_bytes=result.get("card_bytes"),
         on_a_card=engine.on_a_card,
         **_counters(result),
         rates=tuple(
@@ -143,6 +145,7 @@ def engine_of(trainer: str, started: Mapping[str, Any]) -> Engine:
 def _counters(result: Mapping[str, Any]) -> dict[str, Any]:
     """What was counted beside the run, to name a cause."""
     return {
+        "card_bytes": result.get("card_bytes"),
         "allocator_retries": result.get("allocator_retries") or 0,
         "foreign_cpu_share": result.get("foreign_cpu_share"),
         "throttled": result.get("throttled") or 0,
@@ -164,11 +167,16 @@ def _tells(peak: Mapping[str, Any], on_a_card: bool) -> bool:
     return not on_a_card or peak.get("process_bytes") is None
 
 
-def _evaluation(item: dict[str, Any], started: Mapping[str, Any]) -> Evaluation:
+def _evaluation(item: dict[str, Any], started: Mapping[str, Any], trainer: str) -> Evaluation:
     """Metrics that JSON could not hold (NaN) are left out rather than guessed."""
+    judge = trainer if item["judged_by"] == "trainer" else item["judged_by"]
     metrics = {name: value for name, value in item["metrics"].items() if value is not None}
     images = tuple(item.get("images") or (started.get("test_images", ()) if item["split"] == "test" else ()))
-    return Evaluation(item["step"], item["split"], metrics, images, item.get("model_sha256", ""))
+    return Evaluation(item["step"], item["split"], metrics, images, item.get("model_sha256", ""), judge)
+
+
+def _clocks(result: Mapping[str, Any]) -> Clocks | None:
+    return Clocks(**result["clocks"]) if result.get("clocks") else None
 
 
 def _environment(result: dict[str, Any]) -> dict[str, Any]:

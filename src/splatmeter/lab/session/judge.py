@@ -16,7 +16,7 @@ from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session.run import RunSpec
 from splatmeter.lab.session.start import hash_of
-from splatmeter.lab.trainers.habits import photo_bytes, stated_test_every
+from splatmeter.lab.trainers.habits import photo_bytes, stated_test_every, written_split
 
 
 class Judge:
@@ -30,7 +30,7 @@ class Judge:
         return (sys.executable, "-m", "splatmeter", "eval", "-m", path, *options, "--json")
 
     def complete(self, result: dict[str, Any], spec: RunSpec) -> None:
-        """Our own trainer evaluates by the same code: nothing to do for it."""
+        """Where all arms are this very splatmeter it has evaluated by the same code: nothing to do then."""
         for model in result["models"]:
             path = Path(model["path"])
             if not model["sha256"] and path.is_file():
@@ -39,15 +39,25 @@ class Judge:
             result["model"] = result["models"][-1]
         for evaluation in result["evaluations"]:
             evaluation["model_sha256"] = self._hash_at(result, evaluation["step"])
-        if trainer_of(self.protocol, spec.lineage) in ("splatmeter", "events"):
+        foreign = trainer_of(self.protocol, spec.lineage) not in ("splatmeter", "events")
+        if not foreign and not spec.request.save_all:
             return
-        result["image_bytes_held"] = self._photo_bytes(spec)
+        if foreign:
+            result["image_bytes_held"] = self._photo_bytes(spec)
+            self._views(result, spec)
         for model in result["models"]:
             if model["sha256"] and self.protocol.scene:
                 found = self._judged(model, spec, result)
                 result["evaluations"] += [
                     item | {"step": model["step"]} for item in found if self._held_out(item)
                 ]
+
+    def _views(self, result: dict[str, Any], spec: RunSpec) -> None:
+        """Which photos trained it and which did not, from what the trainer itself wrote."""
+        every = stated_test_every(spec.request.output) or self.protocol.test_every
+        split = written_split(spec.request.output, every if self.protocol.eval else 0)
+        if split is not None and not result["started"].get("train_images"):
+            result["started"] |= {"train_images": split[0], "test_images": split[1]}
 
     def _held_out(self, item: dict[str, Any]) -> bool:
         """Without --eval every photo was trained on, so there are no test views whatever an evaluation
@@ -64,14 +74,14 @@ class Judge:
         key = hashlib.sha256(json.dumps([model["sha256"], options]).encode()).hexdigest()[:32]
         cached = read_json(self.lab.judged / f"{key}.json")
         if isinstance(cached, dict) and cached.get("model") == model["sha256"]:
-            return list(cached["evaluations"])
+            return [item | {"judged_in": key} for item in cached["evaluations"]]
         found, complaint = evaluated(model, self.arguments(model["path"], options))
         if complaint:
             result["warnings"].append(f"the model could not be judged: {complaint}")
         if found:
             self.lab.judged.mkdir(parents=True, exist_ok=True)
             write_json(self.lab.judged / f"{key}.json", {"model": model["sha256"], "evaluations": found})
-        return found
+        return [item | {"judged_in": key} for item in found]
 
     def _options(self, spec: RunSpec) -> list[str]:
         protocol = self.protocol

@@ -18,7 +18,7 @@ from splatmeter.lab.plan.commands import RunRequest
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol, default_warm_up
 from splatmeter.lab.record.run_folder import RunFolder
-from splatmeter.lab.record.summary import Window, summarize
+from splatmeter.lab.record.summary import Window, clocks, summarize
 from splatmeter.lab.session.guard import CodeGuard
 from splatmeter.lab.session.memory import memory_record
 from splatmeter.lab.session.watching import Watch
@@ -53,6 +53,8 @@ class RunSpec:
     folder: Path
     monitor: bool = True
     start_sha256: str = ""
+    time_limit: float = 0.0
+    """Seconds after which it is taken to hang; 0: silence alone tells."""
 
 
 class Run:
@@ -73,6 +75,8 @@ class Run:
             commands.arguments(spec.protocol, spec.lineage, request),
             commands.directory(spec.protocol, spec.lineage, request),
             commands.environment(spec.lineage, request),
+            limit_seconds=spec.time_limit,
+            silence_seconds=spec.protocol.silence,
         )
         first, last = request.first, request.last
         whole = last - first == spec.protocol.iterations
@@ -118,6 +122,11 @@ class Run:
         result["identity"] = dataclasses.asdict(self._identity)
         result["start_sha256"] = spec.start_sha256
         result["timing"] = timing or result["timing"]
+        ended = (
+            self._outcome.seconds if self._outcome else self.arrivals[-1].seconds if self.arrivals else 0.0
+        )
+        result["clocks"] = None if timing else clocks(self.arrivals, self.window, ended)
+        result["sliced"] = bool(timing)
         if self._outcome:
             result["process"] = dataclasses.asdict(self._outcome)
             if self._outcome.code != 0 and result["status"] == "finished":

@@ -13,13 +13,14 @@ from splatmeter.errors import SplatmeterError
 from splatmeter.lab.atomic import read_json, write_json
 from splatmeter.lab.executor import Arrival, Executor
 from splatmeter.lab.order_of_time import utc_now
-from splatmeter.lab.plan.commands import RunRequest
+from splatmeter.lab.plan.commands import RunRequest, is_plain
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab, locked
 from splatmeter.lab.record.run_folder import end_orphan
 from splatmeter.lab.session import slices, start
 from splatmeter.lab.session.guard import CodeGuard, check_pin
 from splatmeter.lab.session.judge import Judge
+from splatmeter.lab.session.mishaps import longest_run
 from splatmeter.lab.session.plan import ArmPlan, SessionPlan, lineage_of, protocol_of
 from splatmeter.lab.session.run import Identity, Run, RunSpec
 from splatmeter.lab.session.validate import dry_run
@@ -57,6 +58,8 @@ class Session:
         self._start_sha256 = ""
         self._builds: dict[str, Built] = {}
         self._guard = CodeGuard(self.folder)
+        plain = (is_plain(self.protocol, lineage_of(plan, arm.phase)) for arm in plan.arms)
+        self._judged_by_us = not all(plain)
         self.predicted: dict[str, int] = {}
         """Bytes each phase will need, where its trainer predicts them; known with the first beat."""
 
@@ -104,7 +107,9 @@ class Session:
         last = self.protocol.start_iteration + min(PRIMING_STEPS, self.protocol.iterations)
         first_iteration: dict[str, Any] = {}
         for place, arm in enumerate(self.plan.arms):
-            run = self._run(arm, self.folder / "priming" / f"{place}-{arm.label}", (-1, 1, place), last)
+            run = self._run(
+                arm, _kept_apart(self.folder / "priming" / f"{place}-{arm.label}"), (-1, 1, place), last
+            )
             for arrival in run.events():
                 yield Beat(0, self.plan.blocks, arm.label, "priming", arrival)
             result = run.summary()
@@ -192,9 +197,11 @@ class Session:
             first=protocol.start_iteration,
             last=last,
             evaluations=evaluations,
+            save_all=self._judged_by_us,
             lab=self.lab.root.resolve(),
         )
         lineage = lineage_of(self.plan, arm.phase)
+        longest = longest_run(self.lab, self.plan) if block >= 0 else 0.0
         return Run(
             RunSpec(
                 identity,
@@ -204,10 +211,19 @@ class Session:
                 folder,
                 self.plan.monitor and arm.monitor,
                 self._start_sha256,
+                time_limit=longest * max(1, len(self.plan.arms) if self.plan.slices else 1),
             ),
             self.executor,
             self._guard,
         )
+
+
+def _kept_apart(folder: Path) -> Path:
+    """An attempt that failed is evidence: it moves aside for the next one."""
+    if folder.exists():
+        number = 1 + len(list(folder.parent.glob(f"{folder.name}.failed*")))
+        folder.rename(folder.with_name(f"{folder.name}.failed{number}"))
+    return folder
 
 
 def _refuse_failed(result: dict[str, Any], run: Run) -> None:
@@ -251,7 +267,8 @@ def disturbance(protocol: Protocol, results: list[dict[str, Any]]) -> str:
 def repetitions(folder: Path, block: int | None = None) -> list[dict[str, Any]]:
     """Attempts that the rule sent back, of one block or of all."""
     found = [read_json(path) for path in sorted((folder / "blocks").glob(f"*/{REPEATED}"))]
-    return [record for record in found if record and (block is None or record["block"] == block)]
+    sound = [record for record in found if isinstance(record, dict) and "block" in record]
+    return [record for record in sound if block is None or record["block"] == block]
 
 
 def attempts(folder: Path) -> list[tuple[int, int]]:
@@ -264,8 +281,8 @@ def done_blocks(folder: Path) -> set[int]:
     found: set[int] = set()
     for path in (folder / "blocks").glob("*/block.json"):
         record = read_json(path)
-        if isinstance(record, dict):
-            found.add(int(record["block"]))
+        if isinstance(record, dict) and isinstance(record.get("block"), int):
+            found.add(record["block"])
     return found
 
 

@@ -20,8 +20,8 @@ from splatmeter.lab.order_of_time import place_in_order
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session import gather
-from splatmeter.lab.session.plan import SessionPlan, lineage_of, load, protocol_of
+from splatmeter.lab.session import gather, mishaps
+from splatmeter.lab.session.plan import SessionPlan, in_order, lineage_of, load, protocol_of
 from splatmeter.lab.session.quality_runs import quality_runs
 
 
@@ -69,6 +69,8 @@ def comparison(lab: Lab, reference: str, candidate: str, session: str) -> Compar
         until_decided=plan.until_decided,
         noise=None if reference == candidate else latest_noise(lab, plan),
         sequence=place_in_order({"sequence": plan.sequence, "created": plan.created}),
+        evaluations=_promised(plan),
+        findings=tuple(mishaps.findings(lab, plan, named)),
         subject=_subject(plan, (reference, candidate), [_code(runs, label) for label in named]),
     )
     slices = gather.slice_samples(lab, session) if plan.slices else []
@@ -85,6 +87,13 @@ def _quality_runs(
         return other.machine == plan.machine and not rules.subject.obstacle(subject)
 
     return [] if phases[0] == phases[1] else quality_runs(lab, phases, arms, same)
+
+
+def _promised(plan: SessionPlan) -> tuple[tuple[str, int], ...]:
+    """Slices are evaluated at their end only."""
+    protocol = protocol_of(plan)
+    steps = (protocol.end_iteration,) if plan.slices else protocol.evaluation_steps
+    return tuple(("test" if protocol.eval else "train", step) for step in steps)
 
 
 def _code(runs: list[RunSample], label: str) -> tuple[str, ...]:
@@ -128,9 +137,27 @@ def phase_verdict(lab: Lab, phase: Phase) -> Verdict | None:
             return judged(lab, phase.parent, phase.name).verdict
         except MissingFile:
             pass
+    failed = _all_failed(lab, phase.name)
+    if failed:
+        return failed
     if runs_of(lab, phase.name) or imported(lab, phase.name) or not phase.parent:
         return None
     return declared(VerdictKind.PLANNED, phase.reason or "nothing has been run yet")
+
+
+def _all_failed(lab: Lab, phase: str) -> Verdict | None:
+    """A phase that was run and never finished is no plan any more."""
+    if runs_of(lab, phase):
+        return None
+    messages: list[str] = []
+    for session in in_order(lab):
+        labels = [arm.label for arm in load(lab, session).arms if arm.phase == phase]
+        messages += [m for arm in mishaps.mishaps(lab, session, labels).values() for m in arm.failed]
+    if not messages:
+        return None
+    runs = "its only run" if len(messages) == 1 else f"all of its {len(messages)} runs"
+    sentence = f"Questionable: {runs} failed; the last one: {messages[-1].rstrip('.')}."
+    return Verdict(VerdictKind.QUESTIONABLE, sentence)
 
 
 def state_of(lab: Lab, phase: Phase) -> str:
@@ -139,7 +166,7 @@ def state_of(lab: Lab, phase: Phase) -> str:
         return "measured"
     if phase.state != "on hold" and (runs_of(lab, phase.name) or imported(lab, phase.name)):
         return "recorded"
-    return phase.state
+    return "failed" if phase.state == "planned" and _all_failed(lab, phase.name) else phase.state
 
 
 def imported(lab: Lab, phase: str) -> dict[str, Any]:

@@ -28,6 +28,7 @@ class Watch:
         device = self._card.used_bytes if self._card else None
         self.sampler = TreeSampler(pid, device=device) if sample else None
         self._busy = busy_seconds()
+        self._stolen = stolen_seconds()
         self._begin = time.perf_counter()
         self._throttled = throttle_count()
         self._foreign: float | None = None
@@ -43,6 +44,7 @@ class Watch:
     def stop(self) -> None:
         self._elapsed = time.perf_counter() - self._begin
         self._foreign = busy_seconds() - self._busy
+        self._stolen = stolen_seconds() - self._stolen
         self._throttled = throttle_count() - self._throttled
         if self.sampler:
             self.sampler.stop()
@@ -57,6 +59,7 @@ class Watch:
             write_samples(folder / "memory.csv", self.sampler.samples)
         return {
             "foreign_cpu_share": self._foreign_share(outcome, partners),
+            "stolen_share": self._stolen / (self._elapsed * (os.cpu_count() or 1)) if self._elapsed else None,
             "throttled": self._throttled,
             "card_bytes": self._card.memory().total_bytes if self._card else None,
             "shared_memory": self._spill(),
@@ -87,6 +90,13 @@ def throttle_count() -> int:
     """How often a processor has been slowed down because of heat since the start; 0 where nobody counts."""
     counts = _CORES.glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
     return sum(int(path.read_text() or 0) for path in counts)
+
+
+def stolen_seconds() -> float:
+    """Time that the host of a virtual machine gave to others, although this machine wanted it."""
+    import psutil
+
+    return float(getattr(psutil.cpu_times(), "steal", 0.0))
 
 
 def busy_seconds() -> float:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 from pathlib import Path
 
 LONGEST_CONFIG = 1 << 20
+LONGEST_CAMERAS = 1 << 28
 _TEST_EVERY = re.compile(r"""\b(?:test_every|llffhold)\b["']?\s*[:=]\s*(\d{1,6})\b""")
 
 
@@ -21,6 +23,35 @@ def stated_test_every(output: Path) -> int:
         if found and int(found[1]) > 1:
             return int(found[1])
     return 0
+
+
+def written_split(output: Path, every: int) -> tuple[list[str], list[str]] | None:
+    """Photos that trained and photos held out, from the `cameras.json` of the original's family; None if
+    there is none or it follows no rule that we know.
+
+    It lists the views held out first, then those that trained, without saying where the border lies. So the
+    head of the list must be what the rule (every n-th photo by name) holds out; a list in the order of names
+    has no head: everything trained.
+    """
+    names = _camera_names(output / "cameras.json")
+    if not names:
+        return None
+    in_order = sorted(names)
+    held_out = in_order[::every] if every else []
+    if held_out and sorted(names[: len(held_out)]) == held_out:
+        return names[len(held_out) :], held_out
+    return (names, []) if names == in_order else None
+
+
+def _camera_names(path: Path) -> list[str]:
+    try:
+        if path.stat().st_size > LONGEST_CAMERAS:
+            return []
+        cameras = json.loads(path.read_text("utf-8"))
+        names = [camera["img_name"] for camera in cameras]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []
+    return names if all(isinstance(name, str) for name in names) else []
 
 
 def photo_bytes(scene: Path, images: str, resolution: int) -> int:
