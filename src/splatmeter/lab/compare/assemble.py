@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from splatmeter.lab.audit.arms import quality_obstacle
 from splatmeter.lab.audit.metrics import printed_and_computed
 from splatmeter.lab.audit.rules import audit
+from splatmeter.lab.compare.covariate import STOLEN, adjusted, stolen_differences
 from splatmeter.lab.compare.coverage import covered
 from splatmeter.lab.compare.margins import TOLERANCE
 from splatmeter.lab.compare.metric import MetricResult
 from splatmeter.lab.compare.noise import NoiseFloor, with_noise
 from splatmeter.lab.compare.quality import compare_quality, runs_of, suspicious_gains
-from splatmeter.lab.compare.ratio import evidence, log_ratios, slice_log_ratios
+from splatmeter.lab.compare.ratio import SpeedEvidence, evidence, log_ratios, slice_log_ratios
 from splatmeter.lab.compare.samples import NOTHING, Finding, RunSample, SliceSample, Subject
 from splatmeter.lab.compare.sequential import evidence_so_far
 from splatmeter.lab.compare.verdict import TOLERATED_DIFFERENCE, Comparison
@@ -30,6 +31,8 @@ class Rules:
     """Of single metrics, where the user states them."""
     tolerated_difference: float = TOLERATED_DIFFERENCE
     """Of speed (δ), as a fraction."""
+    covariate: str = ""
+    """'stolen': compare at equal stolen time (covariate.py)."""
     until_decided: bool = False
     """The number of blocks was not fixed: use the anytime-valid interval."""
     noise: NoiseFloor | None = None
@@ -59,17 +62,14 @@ def compare(
     untimed = [_untimed(run) for arm in (reference, candidate) for run in runs_of(quality_runs, arm)]
     evaluated = covered([*a, *b, *untimed], rules.evaluations)
     pair = evaluated.runs[: len(a) + len(b)]
-    ratios = slice_log_ratios if slices else log_ratios
-    differences = ratios(slices or pair, reference, candidate)  # type: ignore[arg-type]
     comparable = not quality_obstacle(evaluated.runs)
     quality = _quality(evaluated.runs, reference, candidate, rules) if comparable else ()
     findings: list[Finding] = [*rules.findings, *audit(evaluated.runs), *printed_and_computed([*a, *b])]
     findings += suspicious_gains(quality, b[0].arm) if b else []
-    speed = evidence_so_far(differences) if rules.until_decided else evidence(differences)
     return Comparison(
         reference,
         candidate,
-        with_noise(speed, rules.noise),
+        _speed(pair, slices, reference, candidate, rules),
         quality,
         tuple(findings),
         rules.noise,
@@ -78,6 +78,25 @@ def compare(
         rules.sequence,
         rules.subject,
         evaluated.lacking if comparable else (),
+    )
+
+
+def _speed(
+    runs: Sequence[RunSample], slices: Sequence[SliceSample], reference: str, candidate: str, rules: Rules
+) -> SpeedEvidence:
+    """At equal stolen time, where the protocol asks for it and its rule allows; an A/A knows nothing of that
+    and widens the plain interval only.
+    """
+    if slices:
+        differences = slice_log_ratios(slices, reference, candidate)
+    else:
+        differences = log_ratios(runs, reference, candidate)
+    if rules.covariate == STOLEN and not slices and not rules.until_decided:
+        found = adjusted(differences, stolen_differences(runs, reference, candidate))
+        if found is not None:
+            return found
+    return with_noise(
+        evidence_so_far(differences) if rules.until_decided else evidence(differences), rules.noise
     )
 
 

@@ -192,6 +192,8 @@ class RunSample:
     """Inside the timed window."""
     foreign_cpu_share: float | None = None
     """Share of the machine that others used meanwhile."""
+    stolen_share: float | None = None
+    """Share of the machine's time that its owner gave to others meanwhile."""
     throttled: int = 0
     """How often a core was slowed down because of heat meanwhile."""
     spill: str = ""

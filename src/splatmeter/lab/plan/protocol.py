@@ -27,7 +27,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "judgement": (
         *("tolerance", "ssim_margin", "lpips_margin", "l1_margin"),
-        *("tolerated_difference", "most_failures", "blocks", "lpips"),
+        *("tolerated_difference", "covariate", "most_failures", "blocks", "lpips"),
     ),
 }
 """Where each field stands in the file; every field of Protocol stands somewhere."""
@@ -62,6 +62,7 @@ COMMENTS = {
     "lpips_margin": "0: what corresponds (x 4.5)",
     "l1_margin": "0: what corresponds (x 3.14)",
     "tolerated_difference": "a speed difference below this does not matter to anyone",
+    "covariate": '"stolen": speeds are compared at equal stolen time, where the system counts it',
     "lpips": "also judge LPIPS, where its weights exist",
 }
 
@@ -101,6 +102,7 @@ class Protocol:
     lpips_margin: float = 0.0
     l1_margin: float = 0.0
     tolerated_difference: float = 0.02
+    covariate: str = ""
     most_failures: float = 0.1
     blocks: int = 6
     lpips: bool = False
@@ -167,6 +169,8 @@ def check(protocol: Protocol) -> Protocol:
         raise UsageError(
             "time_limit is 0 or seconds, silence is seconds above 0, most_failures a share from 0 to 1"
         )
+    if protocol.covariate not in ("", "stolen"):
+        raise UsageError('covariate is "stolen" or empty')
     if protocol.blocks < 1 or protocol.seeds < 1:
         raise UsageError("blocks and seeds are at least 1")
     return protocol

@@ -148,6 +148,7 @@ def _counters(result: Mapping[str, Any]) -> dict[str, Any]:
         "card_bytes": result.get("card_bytes"),
         "allocator_retries": result.get("allocator_retries") or 0,
         "foreign_cpu_share": result.get("foreign_cpu_share"),
+        "stolen_share": result.get("stolen_share"),
         "throttled": result.get("throttled") or 0,
         "spill": (result.get("shared_memory") or {}).get("verdict", ""),
     }

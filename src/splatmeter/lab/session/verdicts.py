@@ -65,6 +65,7 @@ def comparison(lab: Lab, reference: str, candidate: str, session: str) -> Compar
     rules = Rules(
         tolerance=protocol.tolerance,
         margins=protocol.margins,
+        covariate=protocol.covariate,
         tolerated_difference=protocol.tolerated_difference,
         until_decided=plan.until_decided,
         noise=None if reference == candidate else latest_noise(lab, plan),
