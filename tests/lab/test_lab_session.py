@@ -231,3 +231,15 @@ def test_another_program_declares_itself() -> None:
     parent = Phase("p", revision="HEAD")
     another = {Aspect.ENVIRONMENT, Aspect.BACKEND, Aspect.CODE}
     assert arm_of(Phase("c", parent="p"), "c", [parent]).declares == another
+
+
+def test_the_log_says_how_many_claims_chance_alone_explains(tmp_path: Path) -> None:
+    from splatmeter.lab.session.document import document
+
+    lab = make_lab(tmp_path)
+    add(lab, "candidate", "--speed", "110")
+    assert not any("Chance" in note for note in document(lab).measurement_notes)
+    for _ in range(2):
+        carried_out(lab, "ab", ["baseline", "candidate"], trainer(0.005), blocks=4)
+    note = next(note for note in document(lab).measurement_notes if "Chance" in note)
+    assert "1 phase was measured in 2 sessions" in note and "up to 0.05 false 'faster'" in note

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from splatmeter.errors import MissingFile
+from splatmeter.lab.compare.chance import claims
 from splatmeter.lab.compare.margins import margins_text
 from splatmeter.lab.compare.ratio import paired
 from splatmeter.lab.compare.samples import Finding
@@ -25,7 +26,7 @@ from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session.gather import preferred
+from splatmeter.lab.session.gather import preferred, sessions_of
 from splatmeter.lab.session.plan import in_order, load
 from splatmeter.lab.session.session import repetitions
 from splatmeter.lab.session.verdicts import Judged, imported, judged, phase_verdict, state_of
@@ -41,8 +42,16 @@ def document(lab: Lab) -> LogDocument:
         configuration=_configuration(protocol, lab),
         quality=_quality(phases, protocol),
         phases=phases,
-        measurement_notes=_measurement_notes(lab, protocol),
+        measurement_notes=(*_measurement_notes(lab, protocol), *_chance(lab, phases)),
     )
+
+
+def _chance(lab: Lab, phases: Iterable[LogPhase]) -> tuple[str, ...]:
+    """How many *faster* are no wonder among so many sessions; () where nothing was measured."""
+    measured = [phase for phase in phases if phase.verdict]
+    sessions = sum(len(sessions_of(lab, phase.parent, phase.name)) for phase in measured if phase.parent)
+    told = claims([phase.verdict.kind for phase in measured if phase.verdict], sessions).sentence
+    return (f"Chance: {told}",) if told else ()
 
 
 def log_phase(lab: Lab, phase: Phase) -> LogPhase:
