@@ -178,7 +178,7 @@ def _undecided(comparison: Comparison) -> Verdict:
     one_sided = estimate.interval_95.low > 1 or estimate.interval_95.high < 1
     if one_sided and estimate.blocks >= FEWEST_BLOCKS and not _shown_faster(comparison):
         head += ", not beyond what the leaning A/A control showed"
-    reasons = (*_quality_reasons(comparison), *_leaning(comparison))
+    reasons = (*_quality_reasons(comparison), *_notes(comparison))
     return Verdict(VerdictKind.UNDECIDED, f"{head}; {advice}.", reasons, more_blocks=more)
 
 
@@ -203,7 +203,7 @@ def _undecided_quality(comparison: Comparison, sentence: str) -> Verdict:
         sentence += f" Needs about {pairs}, without timing: `{command} --pairs {more}`."
     elif any(result.repeats for result in open_ones):
         sentence += " Let its trainer take a seed: {seed} in its command, or shift_seeds in protocol.toml."
-    reasons = (*_quality_reasons(comparison), *_leaning(comparison))
+    reasons = (*_quality_reasons(comparison), *_notes(comparison))
     return Verdict(VerdictKind.UNDECIDED, sentence, reasons, more_seeds=more)
 
 
@@ -240,24 +240,21 @@ def _verdict(
 ) -> Verdict:
     """Adds what is said beside every verdict: notes of the audit, and a difference too small to matter."""
     tolerated = comparison.tolerated_difference
-    notes = (finding.sentence for finding in comparison.findings if not finding.questions_the_verdict)
     directed = kind in (VerdictKind.FASTER, VerdictKind.SLOWER)
     below = directed and abs(comparison.speed.main.ratio - 1) < tolerated
     if below:
         sentence = f"{sentence.rstrip('.')}; below the tolerated difference of {100 * tolerated:.3g} %."
-    told = (
-        *reasons,
-        *(comparison.lacking if kind is not VerdictKind.FASTER else ()),
-        *notes,
-        *_leaning(comparison),
-    )
+    lacking = comparison.lacking if kind is not VerdictKind.FASTER else ()
+    told = (*reasons, *lacking, *_notes(comparison))
     return Verdict(kind, sentence, told, below)
 
 
-def _leaning(comparison: Comparison) -> tuple[str, ...]:
-    """Said beside every verdict that an A/A which leans may have changed."""
+def _notes(comparison: Comparison) -> tuple[str, ...]:
+    """Of the audit, and of an A/A that leans: said beside every verdict, decided or not."""
+    notes = tuple(finding.sentence for finding in comparison.findings if not finding.questions_the_verdict)
     noise = comparison.noise
-    return (noise.sentence,) if noise is not None and noise.leans and not noise.failed else ()
+    leaning = noise is not None and noise.leans and not noise.failed
+    return (*notes, noise.sentence) if noise is not None and leaning else notes
 
 
 def _ratio(estimate: Estimate) -> str:
