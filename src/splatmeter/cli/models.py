@@ -22,6 +22,7 @@ from splatmeter.ops import RasterSettings, Table
 from splatmeter.scene.scene import Scene, load_scene
 from splatmeter.train.config import PLAIN_KERNEL_SIZE, TrainConfig, from_json
 
+_CHECKPOINT = re.compile(r"chkpnt(\d+)(?:\.safety)?\.safetensors")
 SHORT = {
     "-m": "--model-path",
     "--model": "--model-path",
@@ -122,7 +123,7 @@ def saved_models(folder: Path) -> dict[int, Path]:
 
 
 def saved_checkpoints(folder: Path) -> dict[int, Path]:
-    found = {path: re.fullmatch(r"chkpnt(\d+)\.safetensors", path.name) for path in folder.glob("chkpnt*")}
+    found = {path: _CHECKPOINT.fullmatch(path.name) for path in folder.glob("chkpnt*")}
     return dict(sorted((int(match[1]), path) for path, match in found.items() if match))
 
 
