@@ -55,6 +55,8 @@ class ModelArguments:
     """Variance of the 2D Mip filter in squared pixels."""
     backend: BackendName = "native"
     """The fast engine, or the slow and readable torch twin on the CPU."""
+    eval: bool = False
+    """Hold the test views out, also where the run did not; the original's scripts pass it everywhere."""
     device: str = "auto"
     """cpu, cuda, cuda:1, ... or auto: a graphics card if there is one that passes its self-test."""
     threads: int | None = None
@@ -220,6 +222,8 @@ def scene_config(opened: Opened, chosen: ModelArguments) -> TrainConfig:
     }
     if "test_every" in given or "test_count" in given:
         given = {"test_count": None, **given, "eval": True}
+    if chosen.eval:
+        given["eval"] = True
     white = chosen.white_background or config.white_background
     return dataclasses.replace(config, **given, white_background=white)
 
