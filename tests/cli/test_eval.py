@@ -171,3 +171,17 @@ def test_levels_of_a_multi_scale_scene_are_averaged_apart(original: TinyRun) -> 
     assert found["levels"]["0"]["psnr"] == 10 and found["levels"]["1"]["psnr"] == 20
     about = {"model": "m", "step": 1, "gaussians": 1, "kernel_size": 0.1, "compensate": True, "lpips": None}
     assert "level" in text(about | {"splits": {"test": {"1": found}}})
+
+
+def test_several_models_at_once_as_the_originals_metrics_script_takes_them(
+    tiny: TinyRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(tiny.folder, other)
+    words = ("eval", "-m", tiny.folder, other, "--data_device", "cpu", "--eval", "--lpips", "none")
+    assert splatmeter(*words, "--json") == 0
+    assert [Path(record["model"]).parents[2] for record in json.loads(capsys.readouterr().out)] == [
+        tiny.folder,
+        other,
+    ]
+    assert splatmeter(*words) == 0 and capsys.readouterr().out.count("\ntest ") == 2

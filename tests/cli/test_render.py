@@ -88,3 +88,9 @@ def test_a_bare_ply_needs_an_output(
     bare.write_bytes(tiny.ply.read_bytes())
     assert splatmeter("render", "-m", bare, "-s", tiny.scene) == 64
     assert "--output" in capsys.readouterr().err
+
+
+def test_the_calls_of_the_originals_own_scripts_work(tiny: TinyRun, tmp_path: Path) -> None:
+    words = ("render", "-m", tiny.folder, "--data_device", "cpu", "--skip_train", "--eval", "-o", tmp_path)
+    assert splatmeter(*words) == 0
+    assert not (tmp_path / "train").exists() and (tmp_path / "test").exists()

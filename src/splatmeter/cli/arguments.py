@@ -11,6 +11,10 @@ from splatmeter.errors import UsageError
 
 Configuration = TypeVar("Configuration")
 
+IGNORED_SWITCHES = ("--convert-shs-python", "--compute-cov3d-python", "--debug", "--detect-anomaly")
+IGNORED_VALUES = ("--ip", "--port", "--debug-from", "--data-device")
+"""The original's flags that have no meaning here: accepted, so that its command lines keep working."""
+
 _BOX = str.maketrans({character: " " for character in "╭╮╰╯│─━┃┏┓┗┛"})
 _ASIDES = ("For full helptext", "Argument helptext", "─" * 8)
 
@@ -49,6 +53,21 @@ def checked_threads(threads: int | None) -> int | None:
     if threads is not None and not 1 <= threads <= MOST_THREADS:
         raise UsageError(f"--threads is {threads}, but must be between 1 and {MOST_THREADS}.")
     return threads
+
+
+def without_ignored(words: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        name, equals, _ = word.partition("=")
+        known = name.lower()
+        if skip:
+            skip = False
+        elif known in IGNORED_VALUES:
+            skip = not equals
+        elif known not in IGNORED_SWITCHES:
+            kept.append(word)
+    return kept
 
 
 def normalise(argv: Sequence[str], aliases: Mapping[str, str]) -> list[str]:

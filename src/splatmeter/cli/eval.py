@@ -31,6 +31,7 @@ Means go to results.json and per_view.json in the run folder; other entries in t
 Examples:
   splatmeter eval -m output/garden
   splatmeter eval -m output/garden --scales 1,2,4,8 --lpips none
+  splatmeter eval -m output/garden output/bicycle
   splatmeter eval -m point_cloud.ply -s scenes/garden -r 4 --json"""
 
 SMALLEST_LPIPS_SIDE = 32
@@ -62,12 +63,32 @@ class EvalArguments(ModelArguments):
 
 
 def run(words: Sequence[str]) -> int:
-    chosen = arguments.parse(EvalArguments, "splatmeter eval", words, DESCRIPTION, models.SHORT)
-    scales = parse_scales(chosen.scales)
-    opened = models.open_model(chosen.model_path, chosen.iteration, chosen.engine)
-    record = evaluate(opened, chosen, scales)
-    print(json.dumps(_finite(record), indent=1) if chosen.json else text(record))
+    given = arguments.without_ignored(arguments.normalise(words, models.SHORT))
+    lines = [
+        arguments.parse(EvalArguments, "splatmeter eval", line, DESCRIPTION, models.SHORT)
+        for line in one_model_each(given)
+    ]
+    records: list[dict[str, Any]] = []
+    for chosen in lines:
+        opened = models.open_model(chosen.model_path, chosen.iteration, chosen.engine)
+        records.append(evaluate(opened, chosen, parse_scales(chosen.scales)))
+        if not chosen.json:
+            print(text(records[-1]))
+    if lines[0].json:
+        print(json.dumps(_finite(records[0] if len(records) == 1 else records), indent=1))
     return 0
+
+
+def one_model_each(words: Sequence[str]) -> list[list[str]]:
+    """`-m A B -r 4`, as the original's metrics script takes it, as `-m A -r 4` and `-m B -r 4`."""
+    if "--model-path" not in words:
+        return [list(words)]
+    first = words.index("--model-path") + 1
+    last = first
+    while last < len(words) and not words[last].startswith("--"):
+        last += 1
+    named = words[first:last]
+    return [[*words[:first], name, *words[last:]] for name in named] or [list(words)]
 
 
 def parse_scales(words: str) -> list[int]:
@@ -245,4 +266,6 @@ def _numbers(means: Mapping[str, float]) -> str:
 def _finite(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -22,6 +22,7 @@ from splatmeter.ops import RasterSettings, Table
 from splatmeter.scene.scene import Scene, load_scene
 from splatmeter.train.config import PLAIN_KERNEL_SIZE, TrainConfig, from_json
 
+_CHECKPOINT = re.compile(r"chkpnt(\d+)(?:\.safety)?\.safetensors")
 SHORT = {
     "-m": "--model-path",
     "--model": "--model-path",
@@ -54,6 +55,8 @@ class ModelArguments:
     """Variance of the 2D Mip filter in squared pixels."""
     backend: BackendName = "native"
     """The fast engine, or the slow and readable torch twin on the CPU."""
+    eval: bool = False
+    """Hold the test views out, also where the run did not; the original's scripts pass it everywhere."""
     device: str = "auto"
     """cpu, cuda, cuda:1, ... or auto: a graphics card if there is one that passes its self-test."""
     threads: int | None = None
@@ -122,7 +125,7 @@ def saved_models(folder: Path) -> dict[int, Path]:
 
 
 def saved_checkpoints(folder: Path) -> dict[int, Path]:
-    found = {path: re.fullmatch(r"chkpnt(\d+)\.safetensors", path.name) for path in folder.glob("chkpnt*")}
+    found = {path: _CHECKPOINT.fullmatch(path.name) for path in folder.glob("chkpnt*")}
     return dict(sorted((int(match[1]), path) for path, match in found.items() if match))
 
 
@@ -219,6 +222,8 @@ def scene_config(opened: Opened, chosen: ModelArguments) -> TrainConfig:
     }
     if "test_every" in given or "test_count" in given:
         given = {"test_count": None, **given, "eval": True}
+    if chosen.eval:
+        given["eval"] = True
     white = chosen.white_background or config.white_background
     return dataclasses.replace(config, **given, white_background=white)
 

@@ -53,6 +53,7 @@ class RenderArguments(ModelArguments):
 
 
 def run(words: Sequence[str]) -> int:
+    words = arguments.without_ignored(arguments.normalise(words, SHORT))
     chosen = arguments.parse(RenderArguments, "splatmeter render", words, DESCRIPTION, SHORT)
     if chosen.frames < 1 or not 1 <= chosen.fps <= 120:
         raise UsageError("--frames must be at least 1, and --fps between 1 and 120.")

@@ -50,10 +50,6 @@ Examples:
   splatmeter train -m output/garden --resume
   splatmeter train -s scenes/garden --dry-run"""
 
-IGNORED_SWITCHES = ("--convert-shs-python", "--compute-cov3d-python", "--debug", "--detect-anomaly")
-IGNORED_VALUES = ("--ip", "--port", "--debug-from", "--data-device")
-"""The original's flags that have no meaning here: accepted, so that its command lines keep working."""
-
 
 @dataclass(frozen=True)
 class TrainArguments(TrainConfig):
@@ -114,7 +110,7 @@ def run(words: Sequence[str]) -> int:
 
 def parse(words: Sequence[str]) -> TrainArguments:
     """A preset's settings are defaults; with --resume and -m alone, those of the run in that folder are."""
-    kept = _here_by_name(without_ignored(arguments.normalise(words, SHORT)))
+    kept = _here_by_name(arguments.without_ignored(arguments.normalise(words, SHORT)))
     chosen = _parse(kept, {})
     if chosen.resume and chosen.model_path is not None and chosen.source_path == Path():
         return _parse(kept, earlier_settings(chosen.model_path))
@@ -157,21 +153,6 @@ def earlier_settings(folder: Path) -> dict[str, Any]:
         for field in dataclasses.fields(TrainConfig)
         if field.name not in once
     }
-
-
-def without_ignored(words: Sequence[str]) -> list[str]:
-    kept: list[str] = []
-    skip = False
-    for word in words:
-        name, equals, _ = word.partition("=")
-        known = name.lower()
-        if skip:
-            skip = False
-        elif known in IGNORED_VALUES:
-            skip = not equals
-        elif known not in IGNORED_SWITCHES:
-            kept.append(word)
-    return kept
 
 
 def dry_run(config: TrainConfig, chosen: TrainArguments) -> dict[str, Any]:

@@ -24,7 +24,8 @@ from splatmeter.train.losses import Losses
 from splatmeter.train.state import Ancestry, TrainingState, poses_fingerprint, view_sampler
 
 SUFFIX = ".safetensors"
-_NAME = re.compile(r"chkpnt(\d+)\.safetensors")
+SAFETY = ".safety"
+_NAME = re.compile(rf"chkpnt(\d+)(?:{re.escape(SAFETY)})?\.safetensors")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,8 +37,16 @@ class Resumed:
     warnings: tuple[str, ...] = ()
 
 
-def path_for(folder: Path, step: int) -> Path:
-    return folder / f"chkpnt{step}{SUFFIX}"
+def path_for(folder: Path, step: int, safety: bool = False) -> Path:
+    """Checkpoints that somebody asked for stay; those for safety give way to the next one."""
+    return folder / f"chkpnt{step}{SAFETY if safety else ''}{SUFFIX}"
+
+
+def drop_older_safety(folder: Path, kept: Path) -> None:
+    """Only when the newer one is whole."""
+    for path in folder.glob(f"chkpnt*{SAFETY}{SUFFIX}"):
+        if path != kept:
+            path.unlink(missing_ok=True)
 
 
 def newest(folder: Path) -> Path | None:
@@ -172,8 +181,8 @@ def _order_of_views(
 
 _HARMLESS = {
     "model_path", "experiment_name", "photo_cache", "iterations", "test_iterations", "save_iterations",
-    "checkpoint_iterations", "checkpoint_interval", "start_checkpoint", "resume", "overwrite", "lpips",
-    "progress_interval", "evaluation_images", "source_path", "seed",
+    "checkpoint_iterations", "checkpoint_interval", "checkpoint_minutes", "start_checkpoint", "resume",
+    "overwrite", "lpips", "progress_interval", "evaluation_images", "source_path", "seed",
 }  # fmt: skip
 
 

@@ -136,6 +136,8 @@ class TrainConfig:
     """Steps at which a checkpoint to resume from is written."""
     checkpoint_interval: int | None = None
     """Also write one every so many steps."""
+    checkpoint_minutes: float = 5.0
+    """Minutes between safety checkpoints and one at the end; only the newest is kept; 0: none."""
     start_checkpoint: Path | None = None
     """Start from this checkpoint: ours (.safetensors) or the original's (.pth)."""
     resume: bool = False
@@ -283,6 +285,7 @@ def _check(config: TrainConfig) -> None:
     _require("lambda_dssim", config, lambda value: 0 <= value <= 1, "between 0 and 1")
     _require("max_gaussians", config, lambda value: value is None or value > 0, "above 0")
     _require("checkpoint_interval", config, lambda value: value is None or value > 0, "above 0")
+    _require("checkpoint_minutes", config, lambda value: value >= 0, "0 or above")
     _require(
         "aggressive_prune_opacity", config, lambda value: value is None or 0 < value < 1, "between 0 and 1"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 
@@ -60,6 +61,7 @@ class _Run:
         self.session = session
         self.peaks = peaks
         self.judge = judge
+        self._safe_since = time.monotonic()
         self.last_checkpoint = "" if parts.started_from is None else str(parts.started_from)
 
     def events(self, interrupted: Callable[[], bool]) -> Iterator[Event]:
@@ -110,6 +112,7 @@ class _Run:
                 state.catch_up()
                 with self._off_the_clock():
                     yield from self._due(state.step)
+            yield from self._stay_safe()
             if interrupted() and state.step < config.iterations:
                 state.catch_up()
                 yield self._save_checkpoint()
@@ -140,10 +143,28 @@ class _Run:
             yield self._save_checkpoint()
         self.parts.backend.timings()  # renders of an evaluation are not passes of a step
 
-    def _save_checkpoint(self) -> Saved:
+    def _stay_safe(self) -> Iterator[Event]:
+        """Every few minutes and at the end: whoever pulls the plug loses those minutes only. A disk that is
+        full costs the safety, not the run.
+        """
+        state, minutes = self.parts.state, self.parts.config.checkpoint_minutes
+        ended = state.step == self.parts.config.iterations
+        if not minutes or not (ended or time.monotonic() - self._safe_since > 60 * minutes):
+            return
+        self._safe_since = time.monotonic()
+        state.catch_up()
+        if self._checkpoints_at(state.step):
+            return
+        try:
+            yield self._save_checkpoint(safety=True)
+        except OutputError as problem:
+            yield Warned(f"No safety checkpoint could be written: {problem}", "Training goes on without it.")
+
+    def _save_checkpoint(self, safety: bool = False) -> Saved:
+        state, scene = self.parts.state, self.parts.scene
         with self._off_the_clock(), self.peaks.during("saving"):
             saved = self.session.save_checkpoint(
-                self.parts.state, self.parts.scene, self.parts.backend.facts, self.parts.clock.seconds
+                state, scene, self.parts.backend.facts, self.parts.clock.seconds, safety
             )
         self.last_checkpoint = saved.path
         return saved

@@ -116,10 +116,11 @@ class Session:
             yield Saved(state.step, str(folder / name), content, sha256_of(folder / name))
 
     def save_checkpoint(
-        self, state: TrainingState, scene: Scene, engine: Facts, clock_seconds: float
+        self, state: TrainingState, scene: Scene, engine: Facts, clock_seconds: float, safety: bool = False
     ) -> Saved:
-        path = checkpoint.path_for(self.folder, state.step)
+        path = checkpoint.path_for(self.folder, state.step, safety)
         digest = checkpoint.save(path, state, scene, self.config, engine, clock_seconds)
+        checkpoint.drop_older_safety(self.folder, path)
         return Saved(state.step, str(path), "checkpoint", digest)
 
 

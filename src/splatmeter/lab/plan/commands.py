@@ -117,6 +117,8 @@ def _flags(protocol: Protocol, request: RunRequest) -> tuple[str, ...]:
     words += ["--save_iterations", *map(str, saved or (request.last,)), "--seed", str(request.seed)]
     if request.checkpoint:
         words += ["--start_checkpoint", str(request.checkpoint)]
+    if request.worktree is None:  # older revisions do not know it, and write none
+        words += ["--checkpoint-minutes", "0"]
     return tuple(words)
 
 

@@ -1,0 +1,73 @@
+"""A long run is never lost: a checkpoint every few minutes and at the end, and one only."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from splatmeter.backend import Backend
+from splatmeter.errors import OutputError
+from splatmeter.events import Finished, Saved, Warned
+from splatmeter.train import checkpoint
+from splatmeter.train.loop import train
+from splatmeter.train.session import Session
+
+ALWAYS = 1e-9
+
+
+def checkpoints(folder: Path | None) -> list[str]:
+    assert folder is not None
+    return sorted(path.name for path in folder.glob("chkpnt*"))
+
+
+def test_only_the_newest_is_kept_and_those_asked_for_stay(make, backend: Backend) -> None:
+    config = make(iterations=5, checkpoint_iterations=(2,), checkpoint_minutes=ALWAYS)
+    saved = [event for event in train(config, backend) if isinstance(event, Saved)]
+    names = [Path(event.path).name for event in saved if event.content == "checkpoint"]
+    assert names[:3] == ["chkpnt1.safety.safetensors", "chkpnt2.safetensors", "chkpnt3.safety.safetensors"]
+    assert checkpoints(config.model_path) == ["chkpnt2.safetensors", "chkpnt5.safety.safetensors"]
+
+
+def test_a_finished_run_goes_on_to_the_last_bit(make, backend: Backend) -> None:
+    whole = make("whole", iterations=8)
+    half = make("half", iterations=4)
+    list(train(whole, backend))
+    list(train(half, backend))
+    list(train(dataclasses.replace(half, iterations=8, resume=True), backend))
+    files = [
+        (config.model_path / "point_cloud" / "iteration_8" / "point_cloud.ply").read_bytes()
+        for config in (whole, half)
+    ]
+    assert files[0] == files[1]
+
+
+def test_whoever_pulls_the_plug_loses_only_what_came_after_the_last_one(make, backend: Backend) -> None:
+    config = make(iterations=50, checkpoint_minutes=ALWAYS)
+    events = train(config, backend)
+    for event in events:
+        if isinstance(event, Saved) and event.content == "checkpoint" and "chkpnt7" in event.path:
+            break
+    events.close()
+    newest = checkpoint.newest(config.model_path)
+    assert newest is not None and newest.name == "chkpnt7.safety.safetensors"
+
+
+def test_a_full_disk_costs_the_safety_and_not_the_run(
+    make, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OutputError("There is no space left on the disk.")
+
+    monkeypatch.setattr(Session, "save_checkpoint", full)
+    events = list(train(make(iterations=3, checkpoint_minutes=ALWAYS), backend))
+    assert isinstance(events[-1], Finished)
+    warned = [event for event in events if isinstance(event, Warned)]
+    assert len(warned) == 3 and "no space left" in warned[0].message
+
+
+def test_nobody_is_made_to_keep_one(make, backend: Backend) -> None:
+    config = make(iterations=3, checkpoint_minutes=0.0)
+    list(train(config, backend))
+    assert checkpoints(config.model_path) == []
