@@ -1,8 +1,9 @@
-"""Every bar of the self-test can be missed: a card that is wrong in one operation is named with that operation,
-and one that only rounds otherwise passes, also where a million pixels sit at some threshold."""
+"""Every bar of the self-test can be missed: a card that is wrong in one operation is named with it, and one
+that only rounds otherwise passes, also where a million pixels sit at some threshold."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from splatmeter.backend import Backend, GrowthRule, TrainStep
+from splatmeter.backend import Backend, TrainStep
 from splatmeter.backends.cuda import selftest
 from splatmeter.backends.cuda.selftest import QUICK, Check, Size
 from splatmeter.backends.native import native_backend
 from splatmeter.ops import FILTER_3D, RasterSettings, Similarity, Table
 
 MIP = RasterSettings(absolute_gradients=True)
+DEGREE_2 = dataclasses.replace(MIP, sh_degree=2)
 MIDDLE = Size(1500, 120, 80)
 Change = Callable[[Any, str], Callable[..., Any]]
 
@@ -95,13 +97,14 @@ def growth(strategy: str) -> Callable[[Backend, Backend, Size], Iterator[Check]]
 
 def faster(by: float) -> Callable[[TrainStep], TrainStep]:
     def alter(order: TrainStep) -> TrainStep:
-        return dataclasses.replace(order, rates=dataclasses.replace(order.rates, scale=by * order.rates.scale))
+        rates = dataclasses.replace(order.rates, scale=by * order.rates.scale)
+        return dataclasses.replace(order, rates=rates)
 
     return alter
 
 
-def other_rule(**changes: Any) -> Callable[[GrowthRule], GrowthRule]:
-    return lambda rule: dataclasses.replace(rule, **changes)
+def changed(**changes: Any) -> Callable[[Any], Any]:
+    return lambda asked: dataclasses.replace(asked, **changes)
 
 
 PICTURES, ROWS = selftest._pictures, selftest._rows
@@ -113,15 +116,14 @@ CASES: list[tuple[str, Any, str, Change]] = [
     ("loss over", training, "train_step", after(lambda ticket: Loss(ticket, 1e-4))),
     ("loss over", training, "train_step", after(lambda ticket: Loss(ticket, float("nan")))),
     ("geometry after", training, "train_step", before(faster(1.02))),
-    ("geometry after", training, "train_step", before(lambda order: dataclasses.replace(order, explore=None))),
-    ("_moments after", training, "train_step", before(lambda order: dataclasses.replace(order, learns=True))),
-    ("harmonics after", training, "train_step",
-     before(lambda order: dataclasses.replace(order, settings=dataclasses.replace(MIP, sh_degree=2)))),
-    ("counts of growth", growth("gof"), "grow", before(other_rule(threshold=1.3e-4))),
-    ("counts of growth", growth("3dgs"), "grow", before(other_rule(dense_scale=0.12))),
-    ("counts of growth", growth("mcmc"), "grow", before(other_rule(budget=305))),
-    ("rows after growth", growth("3dgs"), "grow", before(other_rule(seed=4))),
-    ("rows after growth", growth("mcmc"), "grow", before(other_rule(seed=4))),
+    ("geometry after", training, "train_step", before(changed(explore=None))),
+    ("_moments after", training, "train_step", before(changed(learns=True))),
+    ("harmonics after", training, "train_step", before(changed(settings=DEGREE_2))),
+    ("counts of growth", growth("gof"), "grow", before(changed(threshold=1.3e-4))),
+    ("counts of growth", growth("3dgs"), "grow", before(changed(dense_scale=0.12))),
+    ("counts of growth", growth("mcmc"), "grow", before(changed(budget=305))),
+    ("rows after growth", growth("3dgs"), "grow", before(changed(seed=4))),
+    ("rows after growth", growth("mcmc"), "grow", before(changed(seed=4))),
     ("settling", ROWS, "settle", nothing),
     ("3D filter", ROWS, "refresh_filter", nothing),
     ("3D filter", ROWS, "refresh_filter", filtered),
@@ -145,8 +147,6 @@ def test_a_card_that_is_right_misses_nothing() -> None:
 
 def test_bits_that_differ_in_one_run_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine in the host's memory works for one thread at a time: nobody keeps it company."""
-    import contextlib
-
     monkeypatch.setattr(selftest, "_company", lambda _: contextlib.nullcontext())
     cpu, made = native_backend(1), []
 
@@ -190,7 +190,7 @@ def test_rounding_alone_misses_no_bar(size: Size, monkeypatch: pytest.MonkeyPatc
     ("operation", "section", "replaced", "change"),
     [
         ("picture after growth", growth("gof"), "grow", nothing),
-        ("picture after growth", growth("mcmc"), "grow", before(other_rule(strategy="3dgs"))),
+        ("picture after growth", growth("mcmc"), "grow", before(changed(strategy="3dgs"))),
         ("picture after pruning", ROWS, "prune", before(lambda _: 0.02)),
         ("geometry after", training, "train_step", before(faster(1.2))),
         ("3D filter", ROWS, "refresh_filter", filtered),

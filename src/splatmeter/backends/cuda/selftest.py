@@ -47,8 +47,8 @@ LARGE_COLOUR_BAR = 2e-4
 """Pixels far from the corner have coordinates with fewer digits behind the point."""
 WORST_BAR = 0.02
 RARE = 2000
-"""One pixel in so many may be farther off than COLOUR_BAR, up to WORST_BAR: a contribution that sits exactly at
-1/255 falls either way, and so does a pixel's last one."""
+"""One pixel in so many may be farther off than COLOUR_BAR, up to WORST_BAR: a contribution that sits exactly
+at 1/255 falls either way, and so does a pixel's last one."""
 LOSS_BAR = 2e-5
 TABLE_BAR = 2e-3
 """Of the norm of each part below; a contribution that sits exactly at 1/255 may fall either way."""
@@ -56,9 +56,9 @@ MANY = 1000
 MANY_BAR = 20.0
 RARE_ROWS = 500
 GROWN_BAR = 1e-2
-"""From MANY Gaussians on some sit exactly at a threshold, as they do where the CPU starts one unit in the last
-place away. Counts may then differ by MANY_BAR and one row in RARE_ROWS is left out; where rows come and go they
-have other numbers afterwards, and pictures are compared instead, by their root mean square."""
+"""From MANY Gaussians on some sit exactly at a threshold, as they do where the CPU starts one unit in the
+last place away. Counts may then differ by MANY_BAR and one row in RARE_ROWS is left out; where rows come and
+go they have other numbers afterwards, and pictures are compared instead, by their root mean square."""
 RUNS = 2
 MANY_RUNS = 20
 """Of the same training, whose bits must be equal: in the quick self-test and in the full one."""

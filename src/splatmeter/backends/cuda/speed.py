@@ -40,8 +40,8 @@ class Limits:
 
     def line(self) -> str:
         return (
-            f"limits, computed from what the driver tells: {self.bandwidth:.0f} GB/s, {self.issue_rate:.0f} G warp "
-            f"instructions/s ({self.multiprocessors} multiprocessors at {self.gigahertz:.2f} GHz)"
+            f"limits, computed from what the driver tells: {self.bandwidth:.0f} GB/s, {self.issue_rate:.0f} "
+            f"G warp instructions/s ({self.multiprocessors} multiprocessors at {self.gigahertz:.2f} GHz)"
         )
 
 
@@ -79,11 +79,13 @@ class Speed:
     def lines(self) -> list[str]:
         c = self.counts
         told = [
-            f"a step: {self.wall_milliseconds:.2f} ms by the host's clock, {self.milliseconds:.2f} ms in kernels",
-            f"{c.rows:,.0f} Gaussians, {c.visible:,.0f} visible, {c.pairs:,.0f} pairs: {c.pairs / max(c.rows, 1):.2f} a "
-            f"Gaussian, {c.pairs / max(c.visible, 1):.2f} a visible one, {c.pairs / c.tiles:.0f} a tile of {TILE}x{TILE}",
+            f"a step: {self.wall_milliseconds:.2f} ms by the host's clock, "
+            f"{self.milliseconds:.2f} ms in kernels",
+            f"{c.rows:,.0f} Gaussians, {c.visible:,.0f} visible, {c.pairs:,.0f} pairs: "
+            f"{c.pairs / max(c.rows, 1):.2f} a Gaussian, {c.pairs / max(c.visible, 1):.2f} a visible one, "
+            f"{c.pairs / c.tiles:.0f} a tile of {TILE}x{TILE}",
             self.limits.line(),
-            f"{'kernel':<26}{'ms':>9}{'step':>8}{'bandwidth':>11}{'issue':>8}   (work by the model in work.py)",
+            f"{'kernel':<26}{'ms':>9}{'step':>8}{'bandwidth':>11}{'issue':>8}   (work by a model: work.py)",
         ]
         for kernel in self.kernels:
             share = kernel.milliseconds / max(self.milliseconds, 1e-9)
@@ -110,7 +112,7 @@ def kernel_times(times: dict[str, float], counts: Counts, limits: Limits) -> lis
 
 
 def measured(model: Model, orders: Sequence[TrainStep], steps: int = TIMED) -> Speed:
-    """The orders in turn: some steps to warm up, some by the host's clock, then those with events in between."""
+    """The orders in turn: some to warm up, some by the host's clock, then those with events in between."""
     assert isinstance(model, CudaModel)
     card, turn = model.card, 0
     visible: list[int] = []
@@ -120,7 +122,8 @@ def measured(model: Model, orders: Sequence[TrainStep], steps: int = TIMED) -> S
         nonlocal turn
         ticket = model.train_step(orders[turn % len(orders)])
         turn += 1
-        visible.append(card.visible_count), pairs.append(card.pair_count)
+        visible.append(card.visible_count)
+        pairs.append(card.pair_count)
         return ticket
 
     for _ in range(WARM_UP):
@@ -131,7 +134,8 @@ def measured(model: Model, orders: Sequence[TrainStep], steps: int = TIMED) -> S
     wall = time.perf_counter() - begin
     card.timings()
     card.set_timing(True)
-    visible.clear(), pairs.clear()
+    visible.clear()
+    pairs.clear()
     try:
         for _ in range(steps):
             step().read()

@@ -1,9 +1,9 @@
-"""What the kernels of a step must move and issue, by a model: bytes a row, pair or pixel; instructions likewise.
+"""What the kernels of a step must move and issue, by a model: bytes and instructions a row, pair or pixel.
 
-Not measured. Bytes are those of a card whose caches hold what is read twice in one kernel and nothing from one
-kernel to the next; what is read at random counts in sectors of 32 bytes. Instructions are those of whole warps,
-counted in machine code for sm_120 (native/cuda/pair_instructions.py and estimate.py); of kernels that only move
-numbers none are counted.
+Not measured. Bytes are those of a card whose caches hold what is read twice in one kernel and nothing from
+one kernel to the next; what is read at random counts in sectors of 32 bytes. Instructions are those of whole
+warps, counted in machine code for sm_120 (native/cuda/pair_instructions.py and estimate.py); of kernels that
+only move numbers none are counted.
 """
 
 from __future__ import annotations
