@@ -175,6 +175,16 @@ def test_a_card_that_breaks_in_its_self_test_gives_way_to_the_cpu(
     assert told["backend"] == "native" and "cannot be used" in told["backend_card_not_used"]
 
 
+def test_a_card_that_breaks_in_the_self_test_is_told_with_the_place(
+    schedule: Standin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schedule.option("launches", 100)
+    assert main.main(["selftest", "--device", "cuda", "--quick", "--threads", "1"]) == 1
+    said = capsys.readouterr().out
+    assert "what follows transmittance, plain: The card failed" in said and "BROKEN" in said
+    assert said.splitlines()[-1].startswith("1 wrong: what follows transmittance, plain")
+
+
 # ---- to the last bit, and from one device to the other ----------------------------------------------------
 def test_going_on_after_a_stop_gives_the_same_bits(standin: Standin, scene: Path, tmp_path: Path) -> None:
     card = ("--device", "cuda", "--checkpoint-iterations", "6", "12")
