@@ -226,14 +226,17 @@ def test_a_model_is_served_until_ctrl_c(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_shown_is_told_in_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SPLATMETER_LIBCUDA", str(tmp_path / "libcuda.so.1"))
     write_model(tmp_path / "empty.ply", table_of(0), 0)
     write_model(tmp_path / "some.ply", table_of(3), 0)
     for words, code, sentence in (
         ([str(tmp_path / "nothing.ply")], 66, "There is no model at"),
         ([str(tmp_path / "empty.ply")], 65, "holds no Gaussians to show"),
         ([str(tmp_path / "some.ply"), "--limit", "0"], 64, "--limit is 0"),
+        ([str(tmp_path / "some.ply"), "--device", "gpu"], 64, "--device gpu makes no sense"),
+        ([str(tmp_path / "some.ply"), "--device", "cuda"], 69, "No NVIDIA driver was found"),
     ):
         assert main.main(["view", *words]) == code
         assert sentence in capsys.readouterr().err

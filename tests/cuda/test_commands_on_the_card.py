@@ -6,17 +6,22 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "story"))
+sys.path.append(str(Path(__file__).parents[1] / "train"))
 
+from running import bits
 from standin import Standin
 from tiny_scene import write_tiny_scene
 
 from splatmeter.backends.cuda import selftest as checks_of
 from splatmeter.backends.cuda.selftest import Check
-from splatmeter.cli import main
+from splatmeter.cli import main, preview
+from splatmeter.errors import UsageError
 from splatmeter.lab.plan import protocol
+from splatmeter.ops import Table
 from splatmeter.train import container
 
 
@@ -168,3 +173,74 @@ def test_a_card_that_breaks_in_its_self_test_gives_way_to_the_cpu(
     assert main.main(words(scene, tmp_path / "b")) == 0
     told = json.loads((tmp_path / "b" / "events.jsonl").read_text().splitlines()[0])["environment"]
     assert told["backend"] == "native" and "cannot be used" in told["backend_card_not_used"]
+
+
+def test_a_card_that_breaks_in_the_self_test_is_told_with_the_place(
+    schedule: Standin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schedule.option("launches", 100)
+    assert main.main(["selftest", "--device", "cuda", "--quick", "--threads", "1"]) == 1
+    said = capsys.readouterr().out
+    assert "what follows transmittance, plain: The card failed" in said and "BROKEN" in said
+    assert said.splitlines()[-1].startswith("1 wrong: what follows transmittance, plain")
+
+
+# ---- to the last bit, and from one device to the other ----------------------------------------------------
+def test_going_on_after_a_stop_gives_the_same_bits(standin: Standin, scene: Path, tmp_path: Path) -> None:
+    card = ("--device", "cuda", "--checkpoint-iterations", "6", "12")
+    assert main.main(words(scene, tmp_path / "straight", *card)) == 0
+    assert main.main(words(scene, tmp_path / "cut", *card, "--iterations", "6")) == 0
+    again = ["train", "-m", str(tmp_path / "cut"), "--resume", "--iterations", "12", "--quiet", *card]
+    assert main.main(again) == 0
+    one, other = (tmp_path / name / "chkpnt12.safetensors" for name in ("straight", "cut"))
+    assert bits(one) == bits(other)
+
+
+@pytest.mark.parametrize(("first", "second"), [("cuda", "cpu"), ("cpu", "cuda")])
+def test_a_run_goes_on_with_the_other_device_and_says_so(
+    standin: Standin, scene: Path, tmp_path: Path, first: str, second: str
+) -> None:
+    folder = tmp_path / "run"
+    begun = words(scene, folder, "--iterations", "6", "--checkpoint-iterations", "6", "--device", first)
+    assert main.main(begun) == 0
+    again = ["train", "-m", str(folder), "--resume", "--iterations", "12", "--quiet", "--device", second]
+    assert main.main(again) == 0
+    lines = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    assert any("not to the last bit" in line.get("message", "") for line in lines)
+    devices = [line["environment"]["backend_device"] for line in lines if "environment" in line]
+    assert [device.split(":")[0] for device in devices] == [first, second]
+
+
+def test_a_checkpoint_is_looked_at_with_the_card(
+    standin: Standin, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    assert main.main(words(scene, folder, "--device", "cuda", "--checkpoint-iterations", "12")) == 0
+    seen = []
+
+    def enough(table: Table, _: int) -> Table:
+        seen.append(table)
+        raise UsageError("Seen.")
+
+    monkeypatch.setattr(preview, "sample", enough)
+    for device in ("cpu", "cuda"):
+        assert main.main(["view", str(folder / "chkpnt12.safetensors"), "--device", device]) == 64
+    np.testing.assert_allclose(seen[0].geometry[:, :12], seen[1].geometry[:, :12], atol=1e-6)
+    np.testing.assert_allclose(seen[0].harmonics, seen[1].harmonics, atol=1e-6)
+    ply = str(folder / "point_cloud" / "iteration_12" / "point_cloud.ply")
+    assert main.main(["view", ply, "--device", "cuda:7"]) == 69
+    assert len(seen) == 2
+
+
+def test_profile_tells_each_kernel_beside_the_cards_limits(
+    standin: Standin, scene: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["profile", "-s", str(scene), "--iterations", "2", "--json", str(tmp_path / "p.json")]
+    assert main.main([*where, "--device", "cuda"]) == 0
+    said = capsys.readouterr().out
+    assert "448 GB/s" in said and "computed" in said and "a tile of 16x16" in said
+    told = json.loads((tmp_path / "p.json").read_text())
+    kernels = {kernel["name"]: kernel for kernel in told["kernels"]}
+    assert kernels["blend_backward"]["issue_share"] > 0 and kernels["update"]["bandwidth_share"] > 0
+    assert kernels["scan_top"]["bandwidth_share"] is None
+    assert told["counts"]["pairs"] > 0 and told["limits"]["multiprocessors"] == 36

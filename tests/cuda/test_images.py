@@ -135,11 +135,12 @@ def test_the_compilers_still_say_what_the_report_says() -> None:
 
 @pytest.mark.slow
 def test_cubins_for_wheels_are_small(tmp_path: Path) -> None:
-    """All images together, compressed as in a wheel, below a megabyte."""
+    """All that a wheel holds, compressed as there; with 0.1 MB of code it stays below a megabyte. The PTX for
+    7.5 is left out: all cards of that capability have a cubin."""
     import zlib
 
     nvrtc()
     subprocess.run([sys.executable, str(CUDA / "make_images.py"), "--cubins", str(tmp_path)], check=True)
-    images = [*tmp_path.glob("*.cubin"), *IMAGES.glob("*.ptx")]
-    assert len(images) == len(make_images.CUBINS) + len(make_images.PTX)
-    assert sum(len(zlib.compress(path.read_bytes(), 9)) for path in images) < 1_000_000
+    images = [*tmp_path.glob("*.cubin"), IMAGES / "compute_80.ptx"]
+    assert len(images) == len(make_images.CUBINS) + 1
+    assert sum(len(zlib.compress(path.read_bytes(), 6)) for path in images) < 880_000

@@ -118,17 +118,16 @@ WSL_DRIVER = Path("/usr/lib/wsl/lib/libcuda.so.1")
 
 
 def _card() -> Finding:
-    """Optional: without one the CPU trains."""
+    """Optional: without one, or with a driver that does not work, the CPU trains."""
     from splatmeter.backends.cuda import cuda_backend
 
     try:
         facts = cuda_backend(0).facts
-    except CardUnavailable as problem:
+    except SplatmeterError as problem:
         hint = f" A Linux driver package may hide {WSL_DRIVER}, Windows's own: remove that package."
         hidden = WSL_DRIVER.exists() and "SPLATMETER_LIBCUDA" not in os.environ
-        return Finding("graphics card", "optional", f"{problem}{hint if hidden else ''}")
-    except SplatmeterError as problem:
-        return Finding("graphics card", "problem", str(problem))
+        broken = "" if isinstance(problem, CardUnavailable) else " The CPU trains."
+        return Finding("graphics card", "optional", f"{problem}{hint if hidden else broken}")
     room = bytes_text(facts.details["card_memory_limit"])
     details = ", ".join(f"{name} {facts.details[name]}" for name in ("card", "driver_cuda", "image"))
     return Finding("graphics card", "ok", f"{details}, {room} may be used; splatmeter selftest tries it")

@@ -132,7 +132,8 @@ def evaluate(opened: Opened, chosen: EvalArguments, scales: Sequence[int]) -> di
         for scale, report in found.get("test", {}).items():
             results.write(folder, results.method_name(opened.step, scale), report)
     record = {split: _summary(reports, splits[split]) for split, reports in found.items()}
-    return _about(opened, settings, config, chosen) | {"splits": record, "lpips": judge.lpips_record()}
+    about = _about(opened, settings, config, chosen) | {"device": backend.facts.device}
+    return about | {"splits": record, "lpips": judge.lpips_record()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

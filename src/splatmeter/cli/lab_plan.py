@@ -47,9 +47,9 @@ def init(chosen: Namespace) -> int:
         made = dataclasses.replace(made, checkpoint=checkpoint)
     if chosen.foreign:
         made = dataclasses.replace(made, command=chosen.foreign)
-    elif made.trainer == "splatmeter":
+    protocol.check(made)  # before a card is tried
+    if not chosen.foreign and made.trainer == "splatmeter":
         made = dataclasses.replace(made, options=(*made.options, "--device", _device()))
-    protocol.check(made)
     lab.root.mkdir(parents=True, exist_ok=True)
     write_text(lab.protocol_file, protocol.to_text(made))
     if BASELINE not in lab.phases.names():

@@ -35,12 +35,13 @@ Runs training steps on the Gaussians given: those of a model or checkpoint, else
 scene. They hardly move (the learning rates are tiny), so every step does the work of the first. For each pass
 the table tells milliseconds, its share of the step, and what share of the machine's limit it reaches:
 arithmetic (fused multiply-adds) or memory bandwidth, whichever binds, both measured here first. The work of a
-pass is counted, not guessed; cli/profile_work.py says how. Nothing else should run meanwhile.
+pass is counted, not guessed; cli/profile_work.py says how. On a card the limits are computed from its clocks,
+and what a kernel must move and issue is a model: backends/cuda/work.py. Nothing else should run meanwhile.
 
 Examples:
   splatmeter profile
   splatmeter profile -s scenes/garden -r 4 -m output/garden --iterations 50
-  splatmeter profile -m output/garden/chkpnt7000.safetensors --threads 1 --json profile.json"""
+  splatmeter profile -m output/garden/chkpnt7000.safetensors --device cpu --threads 1 --json profile.json"""
 
 TINY_RATE = 1e-7
 WARM_UP = 3
@@ -62,8 +63,9 @@ class ProfileArguments:
     """Folder of photos inside a COLMAP scene."""
     iterations: int = 30
     """Steps that are timed, after three that are not."""
-    device: str = "cpu"
-    """cpu, or a card: cuda, cuda:1, ... whose kernels are then timed by its own clock."""
+    device: str = "auto"
+    """cpu, cuda, cuda:1, ... or auto: a graphics card if there is one that passes its self-test. A card's
+    kernels are timed by its own clock."""
     threads: int | None = None
     """Threads of the engine; by default one per processor this process may use."""
     quick: bool = False
@@ -92,10 +94,11 @@ def run(words: Sequence[str]) -> int:
         raise OutputError(f"{chosen.json} is a folder. Name a file with --json.")
     from splatmeter.backends.native import backend_of, native_engine
     from splatmeter.backends.native.limits import measure_limits
+    from splatmeter.cli import profile_card
     from splatmeter.cli.models import open_model
 
-    if chosen.device != "cpu":
-        return profile_card(chosen, threads)
+    if (card := profile_card.card_of(chosen.device, threads)) is not None:
+        return profile_card.run(chosen, card)
     engine = native_engine(threads)
     backend = backend_of(engine)
     opened = None
@@ -110,34 +113,6 @@ def run(words: Sequence[str]) -> int:
     print(table_text(record))
     if chosen.json is not None:
         write(chosen.json, record)
-    return 0
-
-
-def profile_card(chosen: ProfileArguments, threads: int | None) -> int:
-    from splatmeter.backend import TrainStep
-    from splatmeter.backends.cuda.speed import measured
-    from splatmeter.backends.registry import backend, card_number
-    from splatmeter.cli.models import open_model
-    from splatmeter.ops import RasterSettings, Rates
-    from splatmeter.photos.photo import read
-
-    if card_number(chosen.device) is None:
-        raise UsageError(f"--device {chosen.device} makes no sense here; use cpu, cuda, or cuda:1.")
-    engine = backend(device=chosen.device, threads=threads)
-    path = chosen.model_path
-    opened = None if path is None else open_model(path, chosen.iteration, lambda: engine)
-    scene = open_scene(chosen, opened)
-    model, degree = gaussians(opened, scene, engine)
-    settings, rates = RasterSettings(sh_degree=degree), Rates(*[TINY_RATE] * 6)
-    orders = [
-        TrainStep(view.camera, engine.photo(read(view.photo)), settings, 0.2, rates)
-        for view in scene.train[:MOST_COUNTED]
-    ]
-    speed = measured(model, orders, chosen.iterations)
-    print(f"{model.count:,} Gaussians on {engine.facts.details['card']}, {engine.facts.details['image']}")
-    print("\n".join(speed.lines()))
-    if chosen.json is not None:
-        write(chosen.json, {"engine": engine.facts.recorded(), **dataclasses.asdict(speed)})
     return 0
 
 

@@ -13,6 +13,7 @@ from typing import Annotated
 import tyro
 
 from splatmeter.backend import Backend
+from splatmeter.backends.registry import AUTO
 from splatmeter.cli import arguments, models, preview
 from splatmeter.errors import InputError, UsageError
 from splatmeter.listeners.viewer import LOOPBACK, PORT, Viewer
@@ -22,7 +23,8 @@ DESCRIPTION = """Show a model in the browser; Ctrl-C ends it. Needs the view ext
 Examples:
   splatmeter view point_cloud.ply
   splatmeter view output/garden
-  splatmeter view output/garden --iteration 7000 --port 9000"""
+  splatmeter view output/garden --iteration 7000 --port 9000
+  splatmeter view output/garden/chkpnt7000.safetensors --device cpu"""
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,23 @@ class ViewArguments:
     """Address to listen on; 0.0.0.0 lets other machines look, without a password."""
     limit: int = 1_000_000
     """Show at most this many Gaussians, the most opaque and largest first."""
+    device: str = "auto"
+    """Who brings a checkpoint's rows up to date: cpu, cuda, cuda:1, ... or auto, a card that passes its
+    self-test. A PLY needs nobody; the browser draws."""
+
+    def engine(self) -> Backend:
+        from splatmeter.backends import registry
+
+        return registry.backend(device=self.device)
 
 
 def run(words: Sequence[str]) -> int:
     chosen = arguments.parse(ViewArguments, "splatmeter view", words, DESCRIPTION)
     if chosen.limit < 1:
         raise UsageError(f"--limit is {chosen.limit}, but must be above 0.")
-    opened = models.open_model(chosen.path, chosen.iteration, _engine)
+    if chosen.device != AUTO:
+        chosen.engine()  # a card that is named and not there is refused, needed or not
+    opened = models.open_model(chosen.path, chosen.iteration, chosen.engine)
     table = models.finite_table(opened)
     if not table.count:
         raise InputError(f"{opened.path} holds no Gaussians to show.")
@@ -66,12 +78,6 @@ def run(words: Sequence[str]) -> int:
         finally:
             viewer.close()
     return 0
-
-
-def _engine() -> Backend:
-    from splatmeter.backends import registry
-
-    return registry.backend()
 
 
 @contextmanager
