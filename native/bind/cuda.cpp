@@ -1,21 +1,17 @@
 // The Python face of the engine on a card: arrays in, arrays out, the interpreter lock released while it works.
-#include <memory>
-#include <utility>
-
-#include "card_arguments.hpp"
+#include "card.hpp"
 
 namespace {
 
 // The five arrays of a table by number, as ops.WIDTHS has them.
 constexpr size_t kWidths[] = {kGeometryWidth, kHarmonicsWidth, kGeometryMomentsWidth, kHarmonicsWidth, kHarmonicsWidth};
 
-class PyCard : public HoldsAccount {
+// A table of Gaussians on a card, and all that the card itself can do.
+class PyCardModel : public PyCard, public HoldsAccount {
  public:
-  PyCard(int device, const std::vector<std::tuple<int, bool, nb::bytes>>& images) {
-    std::vector<card::Image> list;
-    for (const auto& [capability, is_ptx, bytes] : images) list.push_back({capability, is_ptx, std::string(bytes.c_str(), bytes.size())});
+  explicit PyCardModel(const PyCard& on) : PyCard(on) {
     Unlocked unlocked;
-    engine_ = std::make_unique<card::Engine>(device, list);
+    engine_ = std::make_unique<card::Engine>(opened_);
   }
 
   void upload(Floats<2> geometry, Floats<2> harmonics, Floats<2> moments, Floats<2> first, Floats<2> second) {
@@ -86,14 +82,6 @@ class PyCard : public HoldsAccount {
   }
 
   // ---- training
-  void put_photo(uint64_t key, Photo planes, bool pinned) {
-    Unlocked unlocked;
-    engine_->photos().put(key, planes.data(), planes.size(), pinned);
-  }
-  void get_photo(uint64_t key, nb::ndarray<uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu> planes) { engine_->photos().to_host(key, planes.data(), planes.size()); }
-  bool has_photo(uint64_t key) { return engine_->photos().has(key); }
-  void set_photo_budget(size_t bytes) { engine_->photos().set_budget(bytes); }
-  size_t photo_bytes() { return engine_->photos().bytes(); }
   uint32_t train_step(const std::vector<double>& camera, const SettingsTuple& settings, uint64_t photo, float ssim_weight, const AdamTuple& adam) {
     const card::View view = view_of(camera);
     const card::DrawSettings drawing = settings_of(settings);
@@ -118,7 +106,7 @@ class PyCard : public HoldsAccount {
     if (learns) adam.advance(now);
     collect(false);
     if (learns) owe();
-    if (learns && !stopped_ && adam.steps % adam.settle_interval == 0) settle_unless_stopped();
+    if (learns && !stopped_ && adam.steps % adam.settle_interval == 0) engine_->settle(true);
     return number;
   }
   void set_account(int steps, const std::vector<double>& rates, Doubles<2> drifts) {
@@ -141,8 +129,11 @@ class PyCard : public HoldsAccount {
   void forgive() { engine_->forgive(), stopped_ = 0; }
 
   // ---- all rows
-  void synchronize() { Unlocked unlocked; engine_->card().use(), engine_->card().synchronize(); }
-  void settle() { Unlocked unlocked; engine_->settle(); }
+  void settle() {  // with the account of the last step that counts
+    Unlocked unlocked;
+    collect(true);
+    engine_->settle();
+  }
   void explore(const std::vector<uint32_t>& keys, float noise, float opacity_weight, float scale_weight, float opacity_distance, float scale_distance, float second_correction) {
     require(keys.size() == card::kRandomKeys, "five keys are needed");
     card::Exploration e = {{}, noise, opacity_weight, scale_weight, opacity_distance, scale_distance, second_correction};
@@ -158,7 +149,11 @@ class PyCard : public HoldsAccount {
   }
   void reset_opacities() { Unlocked unlocked; engine_->reset_opacities(); }
   nb::tuple summary() {
-    const card::ModelSummary s = engine_->summary();
+    card::ModelSummary s;
+    {
+      Unlocked unlocked;
+      s = engine_->summary();
+    }
     return nb::make_tuple(s.mean_opacity, s.finite_rows);
   }
   // -> (cloned, split, pruned)
@@ -192,31 +187,6 @@ class PyCard : public HoldsAccount {
   void sort(Wide keys, int bits, Words order) { engine_->sort_keys(reinterpret_cast<const card::u64*>(keys.data()), uint32_t(keys.size()), bits, order.data()); }
   void sort_narrow(Words keys, int bits, Words order) { engine_->sort_keys(keys.data(), uint32_t(keys.size()), bits, order.data()); }
 
-  int attribute(int number) { return engine_->card().attribute(number); }
-  void set_timing(bool on) { engine_->card().set_timing(on); }
-  nb::dict timings() {  // milliseconds by kernel since the last call
-    std::vector<std::pair<std::string, double>> list;
-    {
-      Unlocked unlocked;
-      engine_->card().use();
-      list = engine_->card().timings();
-    }
-    nb::dict result;
-    for (const auto& [name, milliseconds] : list) result[name.c_str()] = milliseconds;
-    return result;
-  }
-  size_t limit() { return engine_->arena().limit(); }
-  void reset_peak() { engine_->arena().reset_peak(); }
-  size_t most_bytes() { return engine_->arena().most_bytes(); }
-  int capability() { return engine_->card().capability; }
-  int driver_version() { return engine_->card().driver().version(); }
-  std::string driver_path() { return engine_->card().driver().path; }
-  size_t launches() { return engine_->card().launches(); }
-  size_t host_waits() { return engine_->card().host_waits(); }
-  size_t bytes() { return engine_->arena().bytes(); }
-  size_t allocations() { return engine_->arena().allocations(); }
-  std::string name() { return engine_->card().name; }
-  std::string image() { return engine_->card().image; }
   uint32_t pair_count() { return engine_->pair_count(); }
   uint32_t visible_count() { return engine_->visible_count(); }
   uint32_t count() { return engine_->count(); }
@@ -235,10 +205,6 @@ class PyCard : public HoldsAccount {
       adam.restore(account.steps, account.begun ? &account.rates : nullptr, account.drifts);
       owe();
     }
-  }
-  void settle_unless_stopped() {  // every few hundred steps: a wait more does not count
-    collect(true);
-    if (!stopped_) engine_->settle();
   }
 
   struct Account { int steps; bool begun; Rates rates; double drifts[2 * kPendingAges]; };
@@ -268,58 +234,38 @@ void bind_cuda(nb::module_& m) {
   });
   m.def("card_memory", &card::MemoryModel::training, nb::arg("rows"), nb::arg("pairs"), nb::arg("pixels"), nb::arg("photo_bytes"),
         "bytes on the card that training takes at most, growth included");
-  nb::class_<PyCard> card(m, "Card");
-  bind_account(card);
-  card.def(nb::init<int, const std::vector<std::tuple<int, bool, nb::bytes>>&>())
-      .def("upload", &PyCard::upload)
-      .def("download", &PyCard::download)
-      .def("download_array", &PyCard::download_array)
-      .def("learn", &PyCard::learn)
-      .def("reset_peak", &PyCard::reset_peak)
-      .def("attribute", &PyCard::attribute)
-      .def_prop_ro("stopped", &PyCard::stopped)
-      .def_prop_ro("whole", &PyCard::whole)
-      .def_prop_ro("limit", &PyCard::limit)
-      .def_prop_ro("most_bytes", &PyCard::most_bytes)
-      .def_prop_ro("capability", &PyCard::capability)
-      .def_prop_ro("driver_version", &PyCard::driver_version)
-      .def_prop_ro("driver_path", &PyCard::driver_path)
-      .def("set_pending", &PyCard::set_pending, nb::arg("step"), nb::arg("rates"), nb::arg("by_age").none())
-      .def("forward", &PyCard::forward)
-      .def("loss", &PyCard::loss, nb::arg("photo"), nb::arg("ssim_weight"), nb::arg("gradient").none())
-      .def("gradients", &PyCard::gradients, nb::arg("colour_gradient"), nb::arg("transmittance_gradient").none(), nb::arg("geometry"), nb::arg("harmonics"), nb::arg("mean2d"),
+  bind_card(m);
+  nb::class_<PyCardModel, PyCard> model(m, "CardModel");
+  bind_account(model);
+  model.def(nb::init<const PyCard&>())
+      .def("upload", &PyCardModel::upload)
+      .def("download", &PyCardModel::download)
+      .def("download_array", &PyCardModel::download_array)
+      .def("learn", &PyCardModel::learn)
+      .def_prop_ro("stopped", &PyCardModel::stopped)
+      .def_prop_ro("whole", &PyCardModel::whole)
+      .def("set_pending", &PyCardModel::set_pending, nb::arg("step"), nb::arg("rates"), nb::arg("by_age").none())
+      .def("forward", &PyCardModel::forward)
+      .def("loss", &PyCardModel::loss, nb::arg("photo"), nb::arg("ssim_weight"), nb::arg("gradient").none())
+      .def("gradients", &PyCardModel::gradients, nb::arg("colour_gradient"), nb::arg("transmittance_gradient").none(), nb::arg("geometry"), nb::arg("harmonics"), nb::arg("mean2d"),
            nb::arg("absolute"), nb::arg("visible"))
-      .def("update", &PyCard::update)
-      .def("put_photo", &PyCard::put_photo, nb::arg("key"), nb::arg("planes"), nb::arg("pinned") = false)
-      .def("get_photo", &PyCard::get_photo)
-      .def("has_photo", &PyCard::has_photo)
-      .def("set_photo_budget", &PyCard::set_photo_budget)
-      .def("train_step", &PyCard::train_step)
-      .def("reports", &PyCard::reports, nb::arg("all") = false)
-      .def("forgive", &PyCard::forgive)
-      .def("synchronize", &PyCard::synchronize)
-      .def("settle", &PyCard::settle)
-      .def("explore", &PyCard::explore)
-      .def("refresh_filter", &PyCard::refresh_filter)
-      .def("reset_opacities", &PyCard::reset_opacities)
-      .def("summary", &PyCard::summary)
-      .def("grow", &PyCard::grow, nb::arg("threshold"), nb::arg("by_absolute"), nb::arg("lowest_opacity"), nb::arg("small_limit"), nb::arg("size_limit"), nb::arg("shrink"),
+      .def("update", &PyCardModel::update)
+      .def("train_step", &PyCardModel::train_step)
+      .def("reports", &PyCardModel::reports, nb::arg("all") = false)
+      .def("forgive", &PyCardModel::forgive)
+      .def("settle", &PyCardModel::settle)
+      .def("explore", &PyCardModel::explore)
+      .def("refresh_filter", &PyCardModel::refresh_filter)
+      .def("reset_opacities", &PyCardModel::reset_opacities)
+      .def("summary", &PyCardModel::summary)
+      .def("grow", &PyCardModel::grow, nb::arg("threshold"), nb::arg("by_absolute"), nb::arg("lowest_opacity"), nb::arg("small_limit"), nb::arg("size_limit"), nb::arg("shrink"),
            nb::arg("budget").none(), nb::arg("child_keys"))
-      .def("relocate", &PyCard::relocate, nb::arg("budget").none(), nb::arg("lowest_opacity"), nb::arg("keys"))
-      .def("scan", &PyCard::scan)
-      .def("scan_wide", &PyCard::scan_wide)
-      .def("sort", &PyCard::sort)
-      .def("sort", &PyCard::sort_narrow)
-      .def("set_timing", &PyCard::set_timing)
-      .def("timings", &PyCard::timings)
-      .def_prop_ro("photo_bytes", &PyCard::photo_bytes)
-      .def_prop_ro("launches", &PyCard::launches)
-      .def_prop_ro("host_waits", &PyCard::host_waits)
-      .def_prop_ro("bytes", &PyCard::bytes)
-      .def_prop_ro("allocations", &PyCard::allocations)
-      .def_prop_ro("name", &PyCard::name)
-      .def_prop_ro("image", &PyCard::image)
-      .def_prop_ro("pair_count", &PyCard::pair_count)
-      .def_prop_ro("visible_count", &PyCard::visible_count)
-      .def_prop_ro("count", &PyCard::count);
+      .def("relocate", &PyCardModel::relocate, nb::arg("budget").none(), nb::arg("lowest_opacity"), nb::arg("keys"))
+      .def("scan", &PyCardModel::scan)
+      .def("scan_wide", &PyCardModel::scan_wide)
+      .def("sort", &PyCardModel::sort)
+      .def("sort", &PyCardModel::sort_narrow)
+      .def_prop_ro("pair_count", &PyCardModel::pair_count)
+      .def_prop_ro("visible_count", &PyCardModel::visible_count)
+      .def_prop_ro("count", &PyCardModel::count);
 }

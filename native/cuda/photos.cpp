@@ -5,8 +5,19 @@
 
 namespace splat::card {
 
-Photos::Photos(Card& card, Arena& arena) : card_(card), arena_(arena), chunks_(card.driver(), kChunks * kChunk), used_(card.new_event()) {
-  for (Event& taken : taken_) taken = card.new_event();
+Photos::Photos(Card& card, Arena& arena)
+    : card_(card), arena_(arena), chunks_(card.driver(), kChunks * kChunk), taken_{OwnedEvent(card.driver()), OwnedEvent(card.driver())}, used_(card.driver()) {
+  arena.set_giver([this] { return give_way(); });
+}
+
+void Photos::set_budget(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  budget_ = bytes;
+}
+
+size_t Photos::bytes() {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
 }
 
 bool Photos::has(uint64_t key) {
@@ -19,38 +30,51 @@ void Photos::unpin() {
   pinned_ = kNone;
 }
 
-bool Photos::forget_one() {
+void Photos::forget(uint64_t key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end() || key == pinned_) return;
+  found->second->key = kNone;
+  photos_.splice(photos_.end(), photos_, found->second);
+  by_key_.erase(found);
+}
+
+// ---- room --------------------------------------------------------------------------------------------------------
+bool Photos::give_way() {
+  const std::lock_guard lock(mutex_);
+  return give_back_one();
+}
+
+bool Photos::give_back_one() {
   for (auto photo = photos_.end(); photo != photos_.begin();)
-    if ((--photo)->key != pinned_) {
+    if (--photo; photo->key == kNone || photo->key != pinned_) {
       by_key_.erase(photo->key), bytes_ -= photo->bytes;
-      return photos_.erase(photo), true;
+      return photos_.erase(photo), true;  // the driver frees memory after all that was launched before
     }
   return false;
 }
 
-// A place for a photo: new memory while the budget and the card's memory last, then that of the least used one.
-std::list<Photos::Photo>::iterator Photos::make_room(uint64_t key, size_t bytes) {
-  if (bytes_ + bytes > budget_)
-    for (auto photo = photos_.end(); photo != photos_.begin();)
-      if ((--photo)->key != pinned_ && photo->bytes == bytes) {  // kept: nothing is allocated once the budget is used up
-        by_key_.erase(photo->key);
-        photo->key = key, photo->waited = false;
-        photos_.splice(photos_.begin(), photos_, photo);
-        return photos_.begin();
-      }
-  while (bytes_ + bytes > budget_ && forget_one()) {
-  }
-  for (;;) {
-    photos_.emplace_front(arena_, key, bytes, card_.new_event());
-    try {
-      photos_.front().planes.at_least(bytes);
-      bytes_ += bytes;
-      return photos_.begin();
-    } catch (const CardError& error) {
-      photos_.pop_front();
-      if (error.kind != Trouble::kOutOfMemory || !forget_one()) throw;
-    }
-  }
+Photos::Place Photos::place_of_size(size_t bytes, bool only_free) {
+  for (auto photo = photos_.end(); photo != photos_.begin();)
+    if (--photo; photo->bytes == bytes && (photo->key == kNone || (!only_free && photo->key != pinned_))) return photo;
+  return photos_.end();
+}
+
+bool Photos::add_place(size_t bytes) {
+  photos_.emplace_front(card_, arena_, bytes);
+  if (photos_.front().planes.if_free(bytes)) return bytes_ += bytes, true;
+  return photos_.pop_front(), false;
+}
+
+// Memory of its size that is free, else new one while the budget and the card's memory last, else that of the least used
+// photo: nothing is allocated once there is no more.
+Photos::Place Photos::make_room(size_t bytes) {
+  if (const Place free = place_of_size(bytes, true); free != photos_.end()) return free;
+  if (bytes_ + bytes <= budget_ && add_place(bytes)) return photos_.begin();
+  if (const Place taken = place_of_size(bytes, false); taken != photos_.end()) return taken;
+  while (give_back_one())
+    if ((bytes_ + bytes <= budget_ || photos_.empty()) && add_place(bytes)) return photos_.begin();
+  return photos_.empty() && add_place(bytes) ? photos_.begin() : photos_.end();  // one photo may be beyond any budget
 }
 
 void Photos::copy(Photo& photo, const u8* planes) {
@@ -70,8 +94,15 @@ void Photos::put(uint64_t key, const u8* planes, size_t bytes, bool pinned) {
   if (pinned) pinned_ = key;
   if (by_key_.count(key)) return;
   card_.use();
-  const auto photo = make_room(key, bytes);
-  by_key_[key] = photo;
+  const Place photo = make_room(bytes);
+  if (photo == photos_.end()) {
+    if (!pinned) return;
+    pinned_ = kNone;
+    throw arena_.refusal("a photo", arena_.bytes() + bytes);
+  }
+  by_key_.erase(photo->key);
+  by_key_[photo->key = key] = photo, photo->waited = false;
+  photos_.splice(photos_.begin(), photos_, photo);
   copy(*photo, planes);
 }
 

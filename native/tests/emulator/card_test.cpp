@@ -23,6 +23,7 @@ void check(bool condition, const char* what) {
 namespace {
 
 std::vector<card::Image> images;
+std::shared_ptr<card::OpenedCard> open() { return card::open_card(0, images); }
 
 struct Standin {
   void* library = dlopen(std::getenv("SPLATMETER_LIBCUDA"), RTLD_NOW);
@@ -46,7 +47,7 @@ const card::Rates kRates = {1e-3, 1e-3, 1e-4, 1e-2, 5e-3, 1e-3};
 // happens to whole tables.
 class Training {
  public:
-  explicit Training(int count, int width = 40, int height = 23) : model_(count), width_(width), height_(height), engine_(0, images) {
+  explicit Training(int count, int width = 40, int height = 23, std::shared_ptr<card::OpenedCard> on = open()) : model_(count), width_(width), height_(height), engine_(std::move(on)) {
     for (uint64_t key = 0; key < 3; key++) {
       std::vector<uint8_t> photo(size_t(3) * width * height);
       for (size_t k = 0; k < photo.size(); k++) photo[k] = uint8_t((k * 7 + key * 50) % 256);
@@ -199,7 +200,7 @@ void photos_from_another_thread() {
 
 // Photos of several chunks, more of them than there are chunks on their way, in memory that is reused.
 void photos_arrive_as_they_were_sent() {
-  card::Engine engine(0, images);
+  card::Engine engine(open());
   const size_t bytes = (size_t(9) << 20) + 11;
   engine.photos().set_budget(2 * bytes);
   std::vector<uint8_t> sent(bytes), found(bytes);
@@ -226,7 +227,7 @@ void more_pairs_find_room() {
     engine.image_to_host(colour.data(), transmittance.data());
     return colour;
   };
-  card::Engine one(0, images), two(0, images);
+  card::Engine one(open()), two(open());
   drawn(one, small);
   const card::u32 few = one.pair_count();
   check(same_bits(drawn(one, large), drawn(two, large)) && one.pair_count() > 3 * few + 3000, "more pairs than ever before find room");
