@@ -34,9 +34,9 @@ class PyCard {
   size_t allocations() { return arena().allocations(); }
 
   // ---- photos
-  void put_photo(uint64_t key, Photo planes, bool pinned) {
+  void put_photo(uint64_t key, Photo planes) {
     Unlocked unlocked;
-    photos().put(key, planes.data(), planes.size(), pinned);
+    photos().put(key, planes.data(), planes.size());
   }
   void get_photo(uint64_t key, nb::ndarray<uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu> planes) { photos().to_host(key, planes.data(), planes.size()); }
   void forget_photo(uint64_t key) {
@@ -77,7 +77,7 @@ inline void bind_card(nb::module_& m) {
       .def("attribute", &PyCard::attribute)
       .def("synchronize", &PyCard::synchronize)
       .def("reset_peak", &PyCard::reset_peak)
-      .def("put_photo", &PyCard::put_photo, nb::arg("key"), nb::arg("planes"), nb::arg("pinned") = false)
+      .def("put_photo", &PyCard::put_photo)
       .def("get_photo", &PyCard::get_photo)
       .def("forget_photo", &PyCard::forget_photo)
       .def("has_photo", &PyCard::has_photo)

@@ -88,19 +88,20 @@ class PyCardModel : public PyCard, public HoldsAccount {
     const MaybeAdam step(adam);
     drawn_ = size_t(view.width) * view.height;
     Unlocked unlocked;
-    return engine_->train_step(view, drawing, photo, ssim_weight, step.get());
+    return engine_->train_step(view, drawing, {photo}, ssim_weight, step.get());
   }
   // A step with lazy Adam's account: what rows owe is on the card before it, and moves on after it. Without effect
   // once a loss was not a number; the account is then that of the step before.
-  uint32_t learn(const std::vector<double>& camera, const SettingsTuple& settings, uint64_t photo, double ssim_weight, const std::vector<double>& rates, bool learns) {
+  uint32_t learn(const std::vector<double>& camera, const SettingsTuple& settings, uint64_t photo, Photo planes, double ssim_weight, const std::vector<double>& rates, bool learns) {
     const card::View view = view_of(camera);
     const card::DrawSettings drawing = settings_of(settings);
+    require(planes.size() == 3 * size_t(view.width) * view.height, "photo and camera differ in size");
     const Rates now = rates_of(rates);
     const AdamConstants& c = adam.constants;
     card::Adam step = {};
     if (learns) step = card::adam_of(adam.steps + 1, card_rates(now), c.beta1, c.beta2, c.epsilon);
     Unlocked unlocked;
-    const uint32_t number = engine_->train_step(view, drawing, photo, float(ssim_weight), learns ? &step : nullptr);
+    const uint32_t number = engine_->train_step(view, drawing, {photo, planes.data()}, float(ssim_weight), learns ? &step : nullptr);
     before_[number % kRemembered] = {adam.steps, adam.begun, adam.rates, {}};
     std::copy_n(adam.drifts, 2 * kPendingAges, before_[number % kRemembered].drifts);
     if (learns) adam.advance(now);

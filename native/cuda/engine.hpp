@@ -70,7 +70,7 @@ class Engine {
   void gradients(const float* colour_gradient, const float* transmittance_gradient, const HostGradients& out);
   void update(const float* colour_gradient, const Adam* adam);           // null: statistics only
   // The whole step; without an Adam step only statistics move. Returns its number, which its report will carry.
-  u32 train_step(const View& view, const DrawSettings& settings, uint64_t photo, float ssim_weight, const Adam* adam);
+  u32 train_step(const View& view, const DrawSettings& settings, HostPhoto photo, float ssim_weight, const Adam* adam);
   std::vector<Report> reports(bool all);  // those that have come since the last call; all: wait for the rest
   void forgive();                         // after a stop: go on, with the model as it is
 

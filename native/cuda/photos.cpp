@@ -25,15 +25,10 @@ bool Photos::has(uint64_t key) {
   return by_key_.count(key) != 0;
 }
 
-void Photos::unpin() {
-  const std::lock_guard lock(mutex_);
-  pinned_ = kNone;
-}
-
 void Photos::forget(uint64_t key) {
   const std::lock_guard lock(mutex_);
   const auto found = by_key_.find(key);
-  if (found == by_key_.end() || key == pinned_) return;
+  if (found == by_key_.end()) return;
   found->second->key = kNone;
   photos_.splice(photos_.end(), photos_, found->second);
   by_key_.erase(found);
@@ -47,7 +42,7 @@ bool Photos::give_way() {
 
 bool Photos::give_back_one() {
   for (auto photo = photos_.end(); photo != photos_.begin();)
-    if (--photo; photo->key == kNone || photo->key != pinned_) {
+    if (--photo; !photo->users) {
       by_key_.erase(photo->key), bytes_ -= photo->bytes;
       return photos_.erase(photo), true;  // the driver frees memory after all that was launched before
     }
@@ -56,7 +51,7 @@ bool Photos::give_back_one() {
 
 Photos::Place Photos::place_of_size(size_t bytes, bool only_free) {
   for (auto photo = photos_.end(); photo != photos_.begin();)
-    if (--photo; photo->bytes == bytes && (photo->key == kNone || (!only_free && photo->key != pinned_))) return photo;
+    if (--photo; photo->bytes == bytes && !photo->users && (photo->key == kNone || !only_free)) return photo;
   return photos_.end();
 }
 
@@ -89,40 +84,44 @@ void Photos::copy(Photo& photo, const u8* planes) {
   card_.record(photo.ready, card_.copy_stream());
 }
 
-void Photos::put(uint64_t key, const u8* planes, size_t bytes, bool pinned) {
-  const std::lock_guard lock(mutex_);
-  if (pinned) pinned_ = key;
-  if (by_key_.count(key)) return;
-  card_.use();
-  const Place photo = make_room(bytes);
-  if (photo == photos_.end()) {
-    if (!pinned) return;
-    pinned_ = kNone;
-    throw arena_.refusal("a photo", arena_.bytes() + bytes);
-  }
+Photos::Place Photos::find_or_put(uint64_t key, const u8* planes, size_t bytes) {
+  if (const auto found = by_key_.find(key); found != by_key_.end()) return found->second;
+  const Place photo = planes ? make_room(bytes) : photos_.end();
+  if (photo == photos_.end()) return photo;
   by_key_.erase(photo->key);
   by_key_[photo->key = key] = photo, photo->waited = false;
   photos_.splice(photos_.begin(), photos_, photo);
-  copy(*photo, planes);
+  return copy(*photo, planes), photo;
 }
 
-const u8* Photos::use(uint64_t key, size_t bytes) {
+void Photos::put(uint64_t key, const u8* planes, size_t bytes) {
   const std::lock_guard lock(mutex_);
-  const auto found = by_key_.find(key);
-  if (found == by_key_.end()) throw std::invalid_argument("this photo is not on the card");
-  photos_.splice(photos_.begin(), photos_, found->second);
-  Photo& photo = *found->second;
-  if (photo.bytes != bytes) throw std::invalid_argument("photo and camera differ in size");
-  if (!photo.waited) card_.stream_waits_for(photo.ready);
-  photo.waited = true, pinned_ = key;
-  return photo.planes.data();
+  card_.use();
+  find_or_put(key, planes, bytes);
+}
+
+Photos::InUse::InUse(Photos& photos, HostPhoto photo, size_t bytes) : photos_(photos) {
+  const std::lock_guard lock(photos.mutex_);
+  photos.card_.use();
+  place_ = photos.find_or_put(photo.key, photo.planes, bytes);
+  if (place_ == photos.photos_.end()) {
+    if (!photo.planes) throw std::invalid_argument("this photo is not on the card");
+    throw photos.arena_.refusal("a photo", photos.arena_.bytes() + bytes);
+  }
+  if (place_->bytes != bytes) throw std::invalid_argument("photo and camera differ in size");
+  photos.photos_.splice(photos.photos_.begin(), photos.photos_, place_);
+  if (!place_->waited) photos.card_.stream_waits_for(place_->ready);
+  place_->waited = true, place_->users++;
+}
+
+Photos::InUse::~InUse() {
+  const std::lock_guard lock(photos_.mutex_);
+  place_->users--;
 }
 
 void Photos::to_host(uint64_t key, u8* planes, size_t bytes) {
-  card_.use();
-  const u8* there = use(key, bytes);
-  const Pin in_use(*this);
-  card_.to_host(planes, there, bytes);
+  const InUse photo(*this, {key}, bytes);
+  card_.to_host(planes, photo.planes(), bytes);
   card_.synchronize();
 }
 

@@ -11,27 +11,20 @@
 
 namespace splat::card {
 
+struct HostPhoto {
+  uint64_t key;
+  const u8* planes = nullptr;  // null: it must be on the card
+};
+
 class Photos {
  public:
   Photos(Card& card, Arena& arena);
   void set_budget(size_t bytes);  // at least one photo always fits
   bool has(uint64_t key);
-  // Begins to copy; the caller's memory may go at once. From any thread. Without room nothing happens: whoever needs it
-  // brings it again. `pinned`: it stays until the next step that uses it has been launched, and no room is an error.
-  void put(uint64_t key, const u8* planes, size_t bytes, bool pinned = false);
+  // Begins to copy; the caller's memory may go at once. From any thread. Without room nothing happens: whoever needs the
+  // photo brings it again.
+  void put(uint64_t key, const u8* planes, size_t bytes);
   void forget(uint64_t key);      // nobody will ask for it again; its memory is the next one's
-  const u8* use(uint64_t key, size_t bytes);          // the compute stream waits until it is there
-  // The photo used last stays until this is gone: until all that reads it has been launched.
-  class Pin {
-   public:
-    explicit Pin(Photos& photos) : photos_(photos) {}
-    ~Pin() { photos_.unpin(); }
-    Pin(const Pin&) = delete;
-    void operator=(const Pin&) = delete;
-
-   private:
-    Photos& photos_;
-  };
   size_t bytes();
   void clear();
   void to_host(uint64_t key, u8* planes, size_t bytes);  // for tests; waits
@@ -46,14 +39,15 @@ class Photos {
     CardBuffer<u8> planes;
     OwnedEvent ready;
     bool waited = false;   // the compute stream has
+    int users = 0;         // steps that are just being launched
   };
   using Place = std::list<Photo>::iterator;
-  void unpin();
   bool give_way();                       // to whoever needs the card's memory more
-  bool give_back_one();                  // the least used one that is not pinned; false: there is none
+  bool give_back_one();                  // the least used one that is not in use; false: there is none
   bool add_place(size_t bytes);          // new memory, at the front; false: there is none
   Place place_of_size(size_t bytes, bool only_free);
   Place make_room(size_t bytes);         // the end: there is none
+  Place find_or_put(uint64_t key, const u8* planes, size_t bytes);  // the end: no room, or it is nowhere
   void copy(Photo& photo, const u8* planes);
 
   Card& card_;
@@ -64,7 +58,22 @@ class Photos {
   PinnedArray<u8> chunks_;
   OwnedEvent taken_[kChunks], used_;
   size_t budget_ = SIZE_MAX, bytes_ = 0, next_chunk_ = 0;
-  uint64_t pinned_ = kNone;              // key
+
+ public:
+  // A photo that stays until this is gone: until all that reads it has been launched. Brought now where it is missing;
+  // the compute stream waits until it is there.
+  class InUse {
+   public:
+    InUse(Photos& photos, HostPhoto photo, size_t bytes);
+    ~InUse();
+    InUse(const InUse&) = delete;
+    void operator=(const InUse&) = delete;
+    const u8* planes() const { return place_->planes.data(); }
+
+   private:
+    Photos& photos_;
+    Place place_;
+  };
 };
 
 }  // namespace splat::card

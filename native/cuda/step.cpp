@@ -217,15 +217,14 @@ void Engine::gradients(const float* colour_gradient, const float* transmittance_
 }
 
 // ---- the whole step ----------------------------------------------------------------------------------------------
-u32 Engine::train_step(const View& view, const DrawSettings& settings, uint64_t photo, float ssim_weight, const Adam* adam) {
+u32 Engine::train_step(const View& view, const DrawSettings& settings, HostPhoto photo, float ssim_weight, const Adam* adam) {
   require(table_.trainable, "a table without moments cannot be trained");
   check_image(view);
-  const u8* planes = photos_.use(photo, 3 * size_t(view.width) * view.height);
-  const Photos::Pin in_use(photos_);
+  const Photos::InUse in_use(photos_, photo, 3 * size_t(view.width) * view.height);
   forward(view, settings);
   reserve_gradients();  // before anything is said of this step
   const u32 step = steps_ + 1;
-  launch_loss(planes, ssim_weight, true);
+  launch_loss(in_use.planes(), ssim_weight, true);
   launch_total(ssim_weight, step);
   blend_backward(images_.gradient.data(), nullptr);
   card_.launch(Card::k_update, {blocks_of(counters_.visible, kUpdateThreads)}, kUpdateThreads, update_arguments(adam));

@@ -74,7 +74,7 @@ def grown_among_photos(card: CardTwin, photos: int) -> list[bytes]:
         for key in range(photos):
             card.card.put_photo(key, pictures[key])
         view = camera(64, 40, seed=step)
-        card.card.put_photo(step, pictures[step], True)
+        card.card.put_photo(step, pictures[step])
         card.card.train_step(
             camera_row(view), settings_tuple(RasterSettings(1)), step, 0.2, adam_tuple(step + 1)
         )
@@ -126,8 +126,9 @@ def test_a_photo_without_room_is_left_to_the_step_that_needs_it(schedule: Standi
     photo = np.zeros((3, *SIZE), np.uint8)
     card.card.put_photo(1, photo)
     assert not card.card.has_photo(1)
+    rates, account = [1e-3] * 6, (camera_row(camera(SIZE[1], SIZE[0])), settings_tuple(RasterSettings(1)))
     with pytest.raises(_native.CardError, match=r"too little memory for a photo: .* may be used"):
-        card.card.put_photo(1, photo, True)
+        card.card.learn(*account, 1, photo, 0.2, rates, True)
 
 
 def test_nothing_is_allocated_once_photos_fill_the_card(schedule: Standin) -> None:

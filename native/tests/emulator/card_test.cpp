@@ -3,6 +3,7 @@
 // Says what failed and exits 1, or prints how much it checked.
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -49,7 +50,8 @@ class Training {
  public:
   explicit Training(int count, int width = 40, int height = 23, std::shared_ptr<card::OpenedCard> on = open()) : model_(count), width_(width), height_(height), engine_(std::move(on)) {
     for (uint64_t key = 0; key < 3; key++) {
-      std::vector<uint8_t> photo(size_t(3) * width * height);
+      std::vector<uint8_t>& photo = photos_[key];
+      photo.resize(size_t(3) * width * height);
       for (size_t k = 0; k < photo.size(); k++) photo[k] = uint8_t((k * 7 + key * 50) % 256);
       engine_.photos().put(key, photo.data(), photo.size());
     }
@@ -61,7 +63,7 @@ class Training {
     const card::Adam adam = card::adam_of(learned_ + 1, kRates, 0.9, 0.999, 1e-15);
     card::DrawSettings settings;
     settings.absolute_gradients = true;
-    engine_.train_step(view_of(width_, height_, 0.7 * steps_), settings, uint64_t(steps_ % 3), 0.2f, learning ? &adam : nullptr);
+    engine_.train_step(view_of(width_, height_, 0.7 * steps_), settings, {uint64_t(steps_ % 3), photos_[steps_ % 3].data()}, 0.2f, learning ? &adam : nullptr);
     steps_++, learned_ += learning;
   }
   void owe() {  // another table each time
@@ -100,6 +102,7 @@ class Training {
   Model model_;
   int width_, height_, steps_ = 0, learned_ = 0, tables_ = 0;
   card::Engine engine_;
+  std::vector<uint8_t> photos_[3];
 };
 
 void late_queues_change_nothing() {
@@ -107,10 +110,10 @@ void late_queues_change_nothing() {
   const Floats expected = Training(60).all();
   standin().option("eager", 0);
   for (int seed = 1; seed <= 4; seed++) {
-    standin().option("seed", seed), standin().option("preempt", seed == 4);
-    check(same_bits(expected, Training(60).all()), "work that runs late gives the same bits");
+    standin().option("seed", seed), standin().option("preempt", seed == 4), standin().option("wander", seed % 2);
+    check(same_bits(expected, Training(60).all()), "work that runs late, or now and then, gives the same bits");
   }
-  standin().option("preempt", 0);
+  standin().option("preempt", 0), standin().option("wander", 0);
   check(standin().count("bytes") == 0, "nothing is left on the card");
 }
 
@@ -187,15 +190,76 @@ void the_limit_is_kept() {
   standin().option("foreign", 0);
 }
 
-void photos_from_another_thread() {
-  Training training(30);
+// Two trainings on one full card, each in its thread, while two others bring photos and forget them, and launches are timed.
+void everything_at_once() {
+  const Floats expected = Training(60).all();
+  const auto card = open();
   std::vector<uint8_t> photo(size_t(3) * 40 * 23, 100);
-  std::thread other([&] {
-    for (uint64_t key = 10; key < 30; key++) training.engine().photos().put(key, photo.data(), photo.size());
-  });
-  for (int k = 0; k < 5; k++) training.step();
-  other.join();
-  check(training.engine().photos().has(29) && training.engine().reports(true).size() == 5, "photos come from another thread");
+  card->photos.set_budget(20 * photo.size());
+  card->card.set_timing(true);
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> others;
+  for (uint64_t first : {uint64_t(100), uint64_t(1000)})
+    others.emplace_back([&, first] {
+      for (uint64_t key = first; !stop; key = first + (key + 1) % 50) {
+        card->photos.put(key, photo.data(), photo.size());
+        if (key % 3 == 0) card->photos.forget(key - 1);
+        std::this_thread::yield();
+      }
+    });
+  Floats found[2];
+  std::vector<std::thread> trainings;
+  for (int k = 0; k < 2; k++)
+    trainings.emplace_back([&, k] {
+      for (int turn = 0; turn < 3; turn++) {
+        found[k] = Training(60, 40, 23, card).all();
+        card->card.use(), card->card.timings();
+      }
+    });
+  for (std::thread& one : trainings) one.join();
+  stop = true;
+  for (std::thread& one : others) one.join();
+  check(same_bits(found[0], expected) && same_bits(found[1], expected), "two trainings and photos from other threads do not disturb each other");
+  check(card->photos.bytes() <= 20 * photo.size(), "photos keep to their budget");
+}
+
+// On a card without room for a photo more, growth happens all the same and gives the same bits.
+void photos_give_way() {
+  constexpr size_t kAll = 16l << 30;
+  size_t needed = 0;
+  Floats expected;
+  {
+    Training frugal(60);
+    expected = frugal.all(), needed = frugal.engine().arena().most_bytes();
+  }
+  standin().option("foreign", long(kAll - size_t(double(needed + 64) / card::kShareOfMemory)));
+  const auto card = open();
+  standin().option("foreign", 0);
+  std::vector<uint8_t> photo(size_t(3) * 40 * 23, 100);
+  Training full(60, 40, 23, card);
+  for (uint64_t key = 100; key < 400; key++) card->photos.put(key, photo.data(), photo.size());
+  check(card->arena.bytes() + photo.size() > card->arena.limit(), "photos fill the card");
+  check(same_bits(full.all(), expected), "photos give way to Gaussians");
+  check(card->arena.most_bytes() <= card->arena.limit(), "the limit is never passed");
+  card->photos.put(1000, photo.data(), photo.size());
+  const size_t photos = card->photos.bytes(), allocations = card->arena.allocations();
+  for (uint64_t key = 1001; key < 1020; key++) card->photos.forget(key - 1), card->photos.put(key, photo.data(), photo.size());
+  check(card->photos.bytes() == photos && card->arena.allocations() == allocations, "a photo that was forgotten leaves its place to the next");
+}
+
+void models_share_a_card() {
+  const auto card = open();
+  const Floats expected = Training(60).all();
+  card->photos.set_budget(3 * 3 * 40 * 23);
+  size_t held = 0;
+  const auto events = standin().count("events");
+  for (int turn = 0; turn < 3; turn++) {
+    check(same_bits(Training(60, 40, 23, card).all(), expected), "a model on a card that others used");
+    if (!turn) held = card->arena.bytes();
+    check(card->arena.bytes() == held && standin().count("bytes") == held, "what a model held comes back");
+    card->photos.forget(0), card->photos.forget(1), card->photos.forget(2);
+  }
+  check(standin().count("events") <= events + 3, "events go with what they were for");  // of three photos
 }
 
 // Photos of several chunks, more of them than there are chunks on their way, in memory that is reused.
@@ -237,11 +301,13 @@ int run(bool quick) {
   late_queues_change_nothing();
   more_pairs_find_room();
   photos_arrive_as_they_were_sent();
+  photos_give_way();
+  models_share_a_card();
   nothing_is_allocated_in_the_steady_state();
   if (quick) return std::printf("%d checks, %d failures\n", checks, failures), failures ? 1 : 0;
   awkward_sizes();
   the_limit_is_kept();
-  photos_from_another_thread();
+  everything_at_once();
   out_of_memory_anywhere();
   a_card_that_disappears();
   std::printf("%d checks, %d failures\n", checks, failures);

@@ -86,13 +86,11 @@ class CudaModel:
             return CardTicket(self, _NO_NUMBERS)
         self._current = self._current and not order.learns
         with told_in_our_words():
-            card.put_photo(
-                photo.key, photo.pixels, True
-            )  # mostly there already; it stays until the step is on its way
             number = card.learn(
                 camera_row(order.camera),
                 look(order.settings),
                 photo.key,
+                photo.pixels,  # mostly there already
                 order.ssim_weight,
                 rates_row(order.rates),
                 order.learns,
