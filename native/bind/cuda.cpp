@@ -38,14 +38,14 @@ class PyCardModel : public PyCard, public HoldsAccount {
     if (by_age.is_none()) return engine_->set_pending(0, {}, nullptr);
     const auto array = nb::cast<Floats<2>>(by_age);
     require(array.shape(0) == kPendingAges && array.shape(1) == 4, "what is owed by age must be [512, 4]");
-    engine_->set_pending(step, card_rates(rates_of(rates)), array.data());
+    engine_->set_pending(step, rates_of(rates), array.data());
   }
 
   void forward(const std::vector<double>& camera, const SettingsTuple& settings, Floats<3> colour, Floats<2> transmittance) {
     const card::View view = view_of(camera);
     require(colour.shape(0) == 3 && int(colour.shape(1)) == view.height && int(colour.shape(2)) == view.width && int(transmittance.shape(0)) == view.height &&
             int(transmittance.shape(1)) == view.width, "output arrays do not fit the camera");
-    const card::DrawSettings drawing = settings_of(settings);
+    const Settings drawing = settings_of(settings);
     drawn_ = size_t(view.width) * view.height;
     Unlocked unlocked;
     engine_->forward(view, drawing), engine_->image_to_host(colour.data(), transmittance.data());
@@ -84,7 +84,7 @@ class PyCardModel : public PyCard, public HoldsAccount {
   // ---- training
   uint32_t train_step(const std::vector<double>& camera, const SettingsTuple& settings, uint64_t photo, float ssim_weight, const AdamTuple& adam) {
     const card::View view = view_of(camera);
-    const card::DrawSettings drawing = settings_of(settings);
+    const Settings drawing = settings_of(settings);
     const MaybeAdam step(adam);
     drawn_ = size_t(view.width) * view.height;
     Unlocked unlocked;
@@ -94,12 +94,11 @@ class PyCardModel : public PyCard, public HoldsAccount {
   // once a loss was not a number; the account is then that of the step before.
   uint32_t learn(const std::vector<double>& camera, const SettingsTuple& settings, uint64_t photo, Photo planes, double ssim_weight, const std::vector<double>& rates, bool learns) {
     const card::View view = view_of(camera);
-    const card::DrawSettings drawing = settings_of(settings);
+    const Settings drawing = settings_of(settings);
     require(planes.size() == 3 * size_t(view.width) * view.height, "photo and camera differ in size");
     const Rates now = rates_of(rates);
-    const AdamConstants& c = adam.constants;
     card::Adam step = {};
-    if (learns) step = card::adam_of(adam.steps + 1, card_rates(now), c.beta1, c.beta2, c.epsilon);
+    if (learns) step = card::adam_of(adam.steps + 1, now, adam.constants);
     Unlocked unlocked;
     const uint32_t number = engine_->train_step(view, drawing, {photo, planes.data()}, float(ssim_weight), learns ? &step : nullptr);
     before_[number % kRemembered] = {adam.steps, adam.begun, adam.rates, {}};
@@ -137,7 +136,7 @@ class PyCardModel : public PyCard, public HoldsAccount {
   }
   void explore(const std::vector<uint32_t>& keys, float noise, float opacity_weight, float scale_weight, float opacity_distance, float scale_distance, float second_correction) {
     require(keys.size() == card::kRandomKeys, "five keys are needed");
-    card::Exploration e = {{}, noise, opacity_weight, scale_weight, opacity_distance, scale_distance, second_correction};
+    Exploration e = {{}, noise, opacity_weight, scale_weight, opacity_distance, scale_distance, second_correction};
     std::copy(keys.begin(), keys.end(), e.keys);
     Unlocked unlocked;
     engine_->explore(e);
@@ -195,7 +194,7 @@ class PyCardModel : public PyCard, public HoldsAccount {
  private:
   void owe() {
     const Pending pending = adam.pending();
-    engine_->set_pending(pending.step, card_rates(adam.rates), pending.by_age ? &pending.by_age->drift : nullptr);
+    engine_->set_pending(pending.step, adam.rates, pending.by_age ? &pending.by_age->drift : nullptr);
   }
   void collect(bool all) {  // reports that have come; the first bad one puts the account back
     for (const card::Report& report : engine_->reports(all)) {

@@ -31,11 +31,6 @@ struct CardImages {
 struct HostGradients { float *geometry, *harmonics, *mean2d, *absolute; u8* visible; };
 struct LossValues { double l1, ssim; };
 
-// See Exploration in ops.py; distances are rates times steps.
-struct Exploration {
-  u32 keys[kRandomKeys];
-  float noise, opacity_weight, scale_weight, opacity_distance, scale_distance, second_correction;
-};
 struct GrowthRule {
   double threshold = 0.0002;            // of the mean gradient; infinite: nothing grows
   bool by_absolute = true;              // gof's second criterion too
@@ -64,13 +59,13 @@ class Engine {
   void set_pending(int step, const Rates& rates, const float* by_age);  // [kPendingAges][4]; null: nothing is owed
 
   // ---- a step (step.cpp)
-  void forward(const View& view, const DrawSettings& settings);
+  void forward(const View& view, const Settings& settings);
   void image_to_host(float* colour, float* transmittance);
   LossValues loss(const u8* photo, float ssim_weight, float* gradient);  // of what was drawn last; waits
   void gradients(const float* colour_gradient, const float* transmittance_gradient, const HostGradients& out);
   void update(const float* colour_gradient, const Adam* adam);           // null: statistics only
   // The whole step; without an Adam step only statistics move. Returns its number, which its report will carry.
-  u32 train_step(const View& view, const DrawSettings& settings, HostPhoto photo, float ssim_weight, const Adam* adam);
+  u32 train_step(const View& view, const Settings& settings, HostPhoto photo, float ssim_weight, const Adam* adam);
   std::vector<Report> reports(bool all);  // those that have come since the last call; all: wait for the rest
   void forgive();                         // after a stop: go on, with the model as it is
 

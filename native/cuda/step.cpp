@@ -101,7 +101,7 @@ void Engine::reserve_image() {
   images_.colour.at_least(3 * pixels), images_.transmittance.at_least(pixels), begins_.at_least(tiles + 1), ends_.at_least(tiles);
 }
 
-void Engine::forward(const View& view, const DrawSettings& settings) {
+void Engine::forward(const View& view, const Settings& settings) {
   check_image(view);
   require(settings.max_alpha > 0 && settings.max_alpha < 1, "max_alpha must lie between 0 and 1: backward divides by what an opaque Gaussian lets through");
   card_.use();
@@ -217,7 +217,7 @@ void Engine::gradients(const float* colour_gradient, const float* transmittance_
 }
 
 // ---- the whole step ----------------------------------------------------------------------------------------------
-u32 Engine::train_step(const View& view, const DrawSettings& settings, HostPhoto photo, float ssim_weight, const Adam* adam) {
+u32 Engine::train_step(const View& view, const Settings& settings, HostPhoto photo, float ssim_weight, const Adam* adam) {
   require(table_.trainable, "a table without moments cannot be trained");
   check_image(view);
   const Photos::InUse in_use(photos_, photo, 3 * size_t(view.width) * view.height);

@@ -19,6 +19,7 @@ COPIED = (
     "native/cuda",
     "native/layout.hpp",
     "native/engine.hpp",
+    "native/lazy_adam.hpp",
     "native/buffer.hpp",
     "native/threads.hpp",
     "native/tests",
