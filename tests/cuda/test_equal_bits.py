@@ -1,4 +1,4 @@
-"""The same bits from run to run, whatever the order of blocks, threads and queues, and however late they run."""
+"""The same bits from run to run, whatever the order of blocks, threads and queues, and however late."""
 
 from __future__ import annotations
 
