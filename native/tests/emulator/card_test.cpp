@@ -228,6 +228,7 @@ void more_pairs_find_room() {
 }
 
 int run(bool quick) {
+  ends_at_once = quick;
   late_queues_change_nothing();
   more_pairs_find_room();
   photos_arrive_as_they_were_sent();

@@ -11,9 +11,12 @@
 namespace splat::testing {
 
 static int checks = 0, failures = 0;
+static bool ends_at_once = false;  // with the first failure
 void check(bool condition, const char* what) {
   checks++;
-  if (!condition) failures++, std::printf("FAILED: %s\n", what);
+  if (condition) return;
+  failures++, std::printf("FAILED: %s\n", what);
+  if (ends_at_once) std::fflush(stdout), std::_Exit(1);
 }
 
 namespace {
