@@ -24,12 +24,17 @@ CardError Arena::refusal(const char* name, size_t bytes) const {
 
 void Arena::require_room(const char* name, size_t bytes) {
   std::unique_lock lock(mutex_);
-  while (!has_room(bytes)) {
-    lock.unlock();
-    const bool given = giver_();
-    lock.lock();
-    if (!given && !has_room(bytes)) throw refusal(name, bytes_ + bytes);
-  }
+  while (!has_room(bytes))
+    if (!others_give_way(lock, bytes) && !has_room(bytes)) throw refusal(name, bytes_ + bytes);
+}
+
+// One of them, once; false: nobody has anything left. Meanwhile photos take none of what is wanted.
+bool Arena::others_give_way(std::unique_lock<std::mutex>& lock, size_t bytes) {
+  wanted_ += bytes;
+  lock.unlock();
+  const bool given = giver_();
+  lock.lock();
+  return wanted_ -= bytes, given;
 }
 
 Address Arena::try_to_allocate(size_t bytes) {
@@ -51,11 +56,7 @@ Address Arena::allocate(const char* name, size_t bytes) {
       if (room) driver_->check(kCodeOutOfMemory, "reserving memory on the card");
       throw refusal(name, bytes_ + bytes);
     }
-    wanted_ += bytes;
-    lock.unlock();
-    given = giver_();
-    lock.lock();
-    wanted_ -= bytes;
+    given = others_give_way(lock, bytes);
   }
 }
 

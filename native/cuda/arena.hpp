@@ -34,6 +34,7 @@ class Arena {
 
  private:
   Address try_to_allocate(size_t bytes);
+  bool others_give_way(std::unique_lock<std::mutex>& lock, size_t bytes);
   bool has_room(size_t bytes) const { return bytes_ + bytes <= limit_; }
   size_t value_of(const size_t& value) const {
     const std::lock_guard lock(mutex_);

@@ -125,10 +125,4 @@ void Photos::to_host(uint64_t key, u8* planes, size_t bytes) {
   card_.synchronize();
 }
 
-void Photos::clear() {
-  const std::lock_guard lock(mutex_);
-  card_.use();
-  photos_.clear(), by_key_.clear(), bytes_ = 0;
-}
-
 }  // namespace splat::card

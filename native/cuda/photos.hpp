@@ -26,7 +26,6 @@ class Photos {
   void put(uint64_t key, const u8* planes, size_t bytes);
   void forget(uint64_t key);      // nobody will ask for it again; its memory is the next one's
   size_t bytes();
-  void clear();
   void to_host(uint64_t key, u8* planes, size_t bytes);  // for tests; waits
 
  private:

@@ -17,7 +17,9 @@ void late_queues_change_nothing() {
   standin().option("eager", 0);
   for (int seed = 1; seed <= 4; seed++) {
     standin().option("seed", seed), standin().option("preempt", seed == 4), standin().option("wander", seed % 2);
-    check(same_bits(expected, Training(60).all()), "work that runs late, or now and then, gives the same bits");
+    const auto on = open();
+    if (seed > 2) on->photos.set_budget(1);  // each photo takes the place of the one before, which a step may still read
+    check(same_bits(expected, Training(60, 40, 23, on).all()), "work that runs late, or now and then, gives the same bits");
   }
   standin().option("preempt", 0), standin().option("wander", 0);
   check(standin().count("bytes") == 0, "nothing is left on the card");
