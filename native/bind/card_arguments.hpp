@@ -22,13 +22,11 @@ card::View view_of(const std::vector<double>& p) {  // [rotation 9, translation 
 
 // (degree, kernel size, compensate, background, largest alpha, absolute gradients)
 using SettingsTuple = std::tuple<int, float, bool, std::vector<float>, float, bool>;
-card::DrawSettings settings_of(const SettingsTuple& s) {
+Settings settings_of(const SettingsTuple& s) {
   const auto& [degree, kernel_size, compensate, background, max_alpha, absolute] = s;
   require(background.size() == 3 && degree >= 0 && degree <= 3, "background or degree are malformed");
   return {degree, kernel_size, compensate, {background[0], background[1], background[2]}, max_alpha, absolute};
 }
-
-card::Rates card_rates(const Rates& r) { return {r.mean, r.dc, r.rest, r.opacity, r.scale, r.rotation}; }
 
 // (number, six rates, beta1, beta2, epsilon); number 0: no step
 using AdamTuple = std::tuple<int, std::vector<double>, double, double, double>;
@@ -36,7 +34,7 @@ struct MaybeAdam {
   card::Adam adam = {};
   bool learns;
   explicit MaybeAdam(const AdamTuple& a) : learns(std::get<0>(a) > 0) {
-    if (learns) adam = card::adam_of(std::get<0>(a), card_rates(rates_of(std::get<1>(a))), std::get<2>(a), std::get<3>(a), std::get<4>(a));
+    if (learns) adam = card::adam_of(std::get<0>(a), rates_of(std::get<1>(a)), {std::get<2>(a), std::get<3>(a), std::get<4>(a)});
   }
   const card::Adam* get() const { return learns ? &adam : nullptr; }
 };

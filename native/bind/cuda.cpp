@@ -1,21 +1,17 @@
 // The Python face of the engine on a card: arrays in, arrays out, the interpreter lock released while it works.
-#include <memory>
-#include <utility>
-
-#include "card_arguments.hpp"
+#include "card.hpp"
 
 namespace {
 
 // The five arrays of a table by number, as ops.WIDTHS has them.
 constexpr size_t kWidths[] = {kGeometryWidth, kHarmonicsWidth, kGeometryMomentsWidth, kHarmonicsWidth, kHarmonicsWidth};
 
-class PyCard : public HoldsAccount {
+// A table of Gaussians on a card, and all that the card itself can do.
+class PyCardModel : public PyCard, public HoldsAccount {
  public:
-  PyCard(int device, const std::vector<std::tuple<int, bool, nb::bytes>>& images) {
-    std::vector<card::Image> list;
-    for (const auto& [capability, is_ptx, bytes] : images) list.push_back({capability, is_ptx, std::string(bytes.c_str(), bytes.size())});
+  explicit PyCardModel(const PyCard& on) : PyCard(on) {
     Unlocked unlocked;
-    engine_ = std::make_unique<card::Engine>(device, list);
+    engine_ = std::make_unique<card::Engine>(opened_);
   }
 
   void upload(Floats<2> geometry, Floats<2> harmonics, Floats<2> moments, Floats<2> first, Floats<2> second) {
@@ -42,14 +38,14 @@ class PyCard : public HoldsAccount {
     if (by_age.is_none()) return engine_->set_pending(0, {}, nullptr);
     const auto array = nb::cast<Floats<2>>(by_age);
     require(array.shape(0) == kPendingAges && array.shape(1) == 4, "what is owed by age must be [512, 4]");
-    engine_->set_pending(step, card_rates(rates_of(rates)), array.data());
+    engine_->set_pending(step, rates_of(rates), array.data());
   }
 
   void forward(const std::vector<double>& camera, const SettingsTuple& settings, Floats<3> colour, Floats<2> transmittance) {
     const card::View view = view_of(camera);
     require(colour.shape(0) == 3 && int(colour.shape(1)) == view.height && int(colour.shape(2)) == view.width && int(transmittance.shape(0)) == view.height &&
             int(transmittance.shape(1)) == view.width, "output arrays do not fit the camera");
-    const card::DrawSettings drawing = settings_of(settings);
+    const Settings drawing = settings_of(settings);
     drawn_ = size_t(view.width) * view.height;
     Unlocked unlocked;
     engine_->forward(view, drawing), engine_->image_to_host(colour.data(), transmittance.data());
@@ -86,39 +82,31 @@ class PyCard : public HoldsAccount {
   }
 
   // ---- training
-  void put_photo(uint64_t key, Photo planes, bool pinned) {
-    Unlocked unlocked;
-    engine_->photos().put(key, planes.data(), planes.size(), pinned);
-  }
-  void get_photo(uint64_t key, nb::ndarray<uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu> planes) { engine_->photos().to_host(key, planes.data(), planes.size()); }
-  bool has_photo(uint64_t key) { return engine_->photos().has(key); }
-  void set_photo_budget(size_t bytes) { engine_->photos().set_budget(bytes); }
-  size_t photo_bytes() { return engine_->photos().bytes(); }
   uint32_t train_step(const std::vector<double>& camera, const SettingsTuple& settings, uint64_t photo, float ssim_weight, const AdamTuple& adam) {
     const card::View view = view_of(camera);
-    const card::DrawSettings drawing = settings_of(settings);
+    const Settings drawing = settings_of(settings);
     const MaybeAdam step(adam);
     drawn_ = size_t(view.width) * view.height;
     Unlocked unlocked;
-    return engine_->train_step(view, drawing, photo, ssim_weight, step.get());
+    return engine_->train_step(view, drawing, {photo}, ssim_weight, step.get());
   }
   // A step with lazy Adam's account: what rows owe is on the card before it, and moves on after it. Without effect
   // once a loss was not a number; the account is then that of the step before.
-  uint32_t learn(const std::vector<double>& camera, const SettingsTuple& settings, uint64_t photo, double ssim_weight, const std::vector<double>& rates, bool learns) {
+  uint32_t learn(const std::vector<double>& camera, const SettingsTuple& settings, uint64_t photo, Photo planes, double ssim_weight, const std::vector<double>& rates, bool learns) {
     const card::View view = view_of(camera);
-    const card::DrawSettings drawing = settings_of(settings);
+    const Settings drawing = settings_of(settings);
+    require(planes.size() == 3 * size_t(view.width) * view.height, "photo and camera differ in size");
     const Rates now = rates_of(rates);
-    const AdamConstants& c = adam.constants;
     card::Adam step = {};
-    if (learns) step = card::adam_of(adam.steps + 1, card_rates(now), c.beta1, c.beta2, c.epsilon);
+    if (learns) step = card::adam_of(adam.steps + 1, now, adam.constants);
     Unlocked unlocked;
-    const uint32_t number = engine_->train_step(view, drawing, photo, float(ssim_weight), learns ? &step : nullptr);
+    const uint32_t number = engine_->train_step(view, drawing, {photo, planes.data()}, float(ssim_weight), learns ? &step : nullptr);
     before_[number % kRemembered] = {adam.steps, adam.begun, adam.rates, {}};
     std::copy_n(adam.drifts, 2 * kPendingAges, before_[number % kRemembered].drifts);
     if (learns) adam.advance(now);
     collect(false);
     if (learns) owe();
-    if (learns && !stopped_ && adam.steps % adam.settle_interval == 0) settle_unless_stopped();
+    if (learns && !stopped_ && adam.steps % adam.settle_interval == 0) engine_->settle(true);
     return number;
   }
   void set_account(int steps, const std::vector<double>& rates, Doubles<2> drifts) {
@@ -141,11 +129,14 @@ class PyCard : public HoldsAccount {
   void forgive() { engine_->forgive(), stopped_ = 0; }
 
   // ---- all rows
-  void synchronize() { Unlocked unlocked; engine_->card().use(), engine_->card().synchronize(); }
-  void settle() { Unlocked unlocked; engine_->settle(); }
+  void settle() {  // with the account of the last step that counts
+    Unlocked unlocked;
+    collect(true);
+    engine_->settle();
+  }
   void explore(const std::vector<uint32_t>& keys, float noise, float opacity_weight, float scale_weight, float opacity_distance, float scale_distance, float second_correction) {
     require(keys.size() == card::kRandomKeys, "five keys are needed");
-    card::Exploration e = {{}, noise, opacity_weight, scale_weight, opacity_distance, scale_distance, second_correction};
+    Exploration e = {{}, noise, opacity_weight, scale_weight, opacity_distance, scale_distance, second_correction};
     std::copy(keys.begin(), keys.end(), e.keys);
     Unlocked unlocked;
     engine_->explore(e);
@@ -158,7 +149,11 @@ class PyCard : public HoldsAccount {
   }
   void reset_opacities() { Unlocked unlocked; engine_->reset_opacities(); }
   nb::tuple summary() {
-    const card::ModelSummary s = engine_->summary();
+    card::ModelSummary s;
+    {
+      Unlocked unlocked;
+      s = engine_->summary();
+    }
     return nb::make_tuple(s.mean_opacity, s.finite_rows);
   }
   // -> (cloned, split, pruned)
@@ -192,31 +187,6 @@ class PyCard : public HoldsAccount {
   void sort(Wide keys, int bits, Words order) { engine_->sort_keys(reinterpret_cast<const card::u64*>(keys.data()), uint32_t(keys.size()), bits, order.data()); }
   void sort_narrow(Words keys, int bits, Words order) { engine_->sort_keys(keys.data(), uint32_t(keys.size()), bits, order.data()); }
 
-  int attribute(int number) { return engine_->card().attribute(number); }
-  void set_timing(bool on) { engine_->card().set_timing(on); }
-  nb::dict timings() {  // milliseconds by kernel since the last call
-    std::vector<std::pair<std::string, double>> list;
-    {
-      Unlocked unlocked;
-      engine_->card().use();
-      list = engine_->card().timings();
-    }
-    nb::dict result;
-    for (const auto& [name, milliseconds] : list) result[name.c_str()] = milliseconds;
-    return result;
-  }
-  size_t limit() { return engine_->arena().limit(); }
-  void reset_peak() { engine_->arena().reset_peak(); }
-  size_t most_bytes() { return engine_->arena().most_bytes(); }
-  int capability() { return engine_->card().capability; }
-  int driver_version() { return engine_->card().driver().version(); }
-  std::string driver_path() { return engine_->card().driver().path; }
-  size_t launches() { return engine_->card().launches(); }
-  size_t host_waits() { return engine_->card().host_waits(); }
-  size_t bytes() { return engine_->arena().bytes(); }
-  size_t allocations() { return engine_->arena().allocations(); }
-  std::string name() { return engine_->card().name; }
-  std::string image() { return engine_->card().image; }
   uint32_t pair_count() { return engine_->pair_count(); }
   uint32_t visible_count() { return engine_->visible_count(); }
   uint32_t count() { return engine_->count(); }
@@ -224,7 +194,7 @@ class PyCard : public HoldsAccount {
  private:
   void owe() {
     const Pending pending = adam.pending();
-    engine_->set_pending(pending.step, card_rates(adam.rates), pending.by_age ? &pending.by_age->drift : nullptr);
+    engine_->set_pending(pending.step, adam.rates, pending.by_age ? &pending.by_age->drift : nullptr);
   }
   void collect(bool all) {  // reports that have come; the first bad one puts the account back
     for (const card::Report& report : engine_->reports(all)) {
@@ -235,10 +205,6 @@ class PyCard : public HoldsAccount {
       adam.restore(account.steps, account.begun ? &account.rates : nullptr, account.drifts);
       owe();
     }
-  }
-  void settle_unless_stopped() {  // every few hundred steps: a wait more does not count
-    collect(true);
-    if (!stopped_) engine_->settle();
   }
 
   struct Account { int steps; bool begun; Rates rates; double drifts[2 * kPendingAges]; };
@@ -268,58 +234,38 @@ void bind_cuda(nb::module_& m) {
   });
   m.def("card_memory", &card::MemoryModel::training, nb::arg("rows"), nb::arg("pairs"), nb::arg("pixels"), nb::arg("photo_bytes"),
         "bytes on the card that training takes at most, growth included");
-  nb::class_<PyCard> card(m, "Card");
-  bind_account(card);
-  card.def(nb::init<int, const std::vector<std::tuple<int, bool, nb::bytes>>&>())
-      .def("upload", &PyCard::upload)
-      .def("download", &PyCard::download)
-      .def("download_array", &PyCard::download_array)
-      .def("learn", &PyCard::learn)
-      .def("reset_peak", &PyCard::reset_peak)
-      .def("attribute", &PyCard::attribute)
-      .def_prop_ro("stopped", &PyCard::stopped)
-      .def_prop_ro("whole", &PyCard::whole)
-      .def_prop_ro("limit", &PyCard::limit)
-      .def_prop_ro("most_bytes", &PyCard::most_bytes)
-      .def_prop_ro("capability", &PyCard::capability)
-      .def_prop_ro("driver_version", &PyCard::driver_version)
-      .def_prop_ro("driver_path", &PyCard::driver_path)
-      .def("set_pending", &PyCard::set_pending, nb::arg("step"), nb::arg("rates"), nb::arg("by_age").none())
-      .def("forward", &PyCard::forward)
-      .def("loss", &PyCard::loss, nb::arg("photo"), nb::arg("ssim_weight"), nb::arg("gradient").none())
-      .def("gradients", &PyCard::gradients, nb::arg("colour_gradient"), nb::arg("transmittance_gradient").none(), nb::arg("geometry"), nb::arg("harmonics"), nb::arg("mean2d"),
+  bind_card(m);
+  nb::class_<PyCardModel, PyCard> model(m, "CardModel");
+  bind_account(model);
+  model.def(nb::init<const PyCard&>())
+      .def("upload", &PyCardModel::upload)
+      .def("download", &PyCardModel::download)
+      .def("download_array", &PyCardModel::download_array)
+      .def("learn", &PyCardModel::learn)
+      .def_prop_ro("stopped", &PyCardModel::stopped)
+      .def_prop_ro("whole", &PyCardModel::whole)
+      .def("set_pending", &PyCardModel::set_pending, nb::arg("step"), nb::arg("rates"), nb::arg("by_age").none())
+      .def("forward", &PyCardModel::forward)
+      .def("loss", &PyCardModel::loss, nb::arg("photo"), nb::arg("ssim_weight"), nb::arg("gradient").none())
+      .def("gradients", &PyCardModel::gradients, nb::arg("colour_gradient"), nb::arg("transmittance_gradient").none(), nb::arg("geometry"), nb::arg("harmonics"), nb::arg("mean2d"),
            nb::arg("absolute"), nb::arg("visible"))
-      .def("update", &PyCard::update)
-      .def("put_photo", &PyCard::put_photo, nb::arg("key"), nb::arg("planes"), nb::arg("pinned") = false)
-      .def("get_photo", &PyCard::get_photo)
-      .def("has_photo", &PyCard::has_photo)
-      .def("set_photo_budget", &PyCard::set_photo_budget)
-      .def("train_step", &PyCard::train_step)
-      .def("reports", &PyCard::reports, nb::arg("all") = false)
-      .def("forgive", &PyCard::forgive)
-      .def("synchronize", &PyCard::synchronize)
-      .def("settle", &PyCard::settle)
-      .def("explore", &PyCard::explore)
-      .def("refresh_filter", &PyCard::refresh_filter)
-      .def("reset_opacities", &PyCard::reset_opacities)
-      .def("summary", &PyCard::summary)
-      .def("grow", &PyCard::grow, nb::arg("threshold"), nb::arg("by_absolute"), nb::arg("lowest_opacity"), nb::arg("small_limit"), nb::arg("size_limit"), nb::arg("shrink"),
+      .def("update", &PyCardModel::update)
+      .def("train_step", &PyCardModel::train_step)
+      .def("reports", &PyCardModel::reports, nb::arg("all") = false)
+      .def("forgive", &PyCardModel::forgive)
+      .def("settle", &PyCardModel::settle)
+      .def("explore", &PyCardModel::explore)
+      .def("refresh_filter", &PyCardModel::refresh_filter)
+      .def("reset_opacities", &PyCardModel::reset_opacities)
+      .def("summary", &PyCardModel::summary)
+      .def("grow", &PyCardModel::grow, nb::arg("threshold"), nb::arg("by_absolute"), nb::arg("lowest_opacity"), nb::arg("small_limit"), nb::arg("size_limit"), nb::arg("shrink"),
            nb::arg("budget").none(), nb::arg("child_keys"))
-      .def("relocate", &PyCard::relocate, nb::arg("budget").none(), nb::arg("lowest_opacity"), nb::arg("keys"))
-      .def("scan", &PyCard::scan)
-      .def("scan_wide", &PyCard::scan_wide)
-      .def("sort", &PyCard::sort)
-      .def("sort", &PyCard::sort_narrow)
-      .def("set_timing", &PyCard::set_timing)
-      .def("timings", &PyCard::timings)
-      .def_prop_ro("photo_bytes", &PyCard::photo_bytes)
-      .def_prop_ro("launches", &PyCard::launches)
-      .def_prop_ro("host_waits", &PyCard::host_waits)
-      .def_prop_ro("bytes", &PyCard::bytes)
-      .def_prop_ro("allocations", &PyCard::allocations)
-      .def_prop_ro("name", &PyCard::name)
-      .def_prop_ro("image", &PyCard::image)
-      .def_prop_ro("pair_count", &PyCard::pair_count)
-      .def_prop_ro("visible_count", &PyCard::visible_count)
-      .def_prop_ro("count", &PyCard::count);
+      .def("relocate", &PyCardModel::relocate, nb::arg("budget").none(), nb::arg("lowest_opacity"), nb::arg("keys"))
+      .def("scan", &PyCardModel::scan)
+      .def("scan_wide", &PyCardModel::scan_wide)
+      .def("sort", &PyCardModel::sort)
+      .def("sort", &PyCardModel::sort_narrow)
+      .def_prop_ro("pair_count", &PyCardModel::pair_count)
+      .def_prop_ro("visible_count", &PyCardModel::visible_count)
+      .def_prop_ro("count", &PyCardModel::count);
 }

@@ -1,7 +1,8 @@
 // The card's memory as we hold it: buffers with names that grow and never shrink, so that nothing is allocated in the
 // steady state, and a limit below what is free. Windows would spill what does not fit into system memory, silently and
-// a hundred times slower: better to refuse.
+// a hundred times slower: better to refuse. Before that, whoever can do without some of it is asked to give way.
 #pragma once
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -14,9 +15,13 @@ constexpr double kShareOfMemory = 0.9;  // of what was free at the start
 class Arena {
  public:
   explicit Arena(std::shared_ptr<const Driver> driver);
-  Address allocate(const char* name, size_t bytes);  // throws CardError, kOutOfMemory, with nothing changed
+  Address allocate(const char* name, size_t bytes);  // throws CardError, kOutOfMemory, once nobody gives way any more
+  Address allocate_if_free(size_t bytes);            // nobody has to give way; 0: there is no room
   void release(Address address, size_t bytes);
-  void require_room(const char* name, size_t bytes) const;  // throws as allocate would
+  void require_room(const char* name, size_t bytes);  // makes room, or throws as allocate would
+  CardError refusal(const char* name, size_t bytes) const;  // of so many in all
+  // Asked again and again for memory to give back; false: there is none left. It is called without a lock.
+  void set_giver(std::function<bool()> giver) { giver_ = std::move(giver); }
   size_t bytes() const { return value_of(bytes_); }
   size_t most_bytes() const { return value_of(most_bytes_); }
   void reset_peak() {
@@ -28,7 +33,9 @@ class Arena {
   const Driver& driver() const { return *driver_; }
 
  private:
-  void check_room(const char* name, size_t bytes) const;
+  Address try_to_allocate(size_t bytes);
+  bool others_give_way(std::unique_lock<std::mutex>& lock, size_t bytes);
+  bool has_room(size_t bytes) const { return bytes_ + bytes <= limit_; }
   size_t value_of(const size_t& value) const {
     const std::lock_guard lock(mutex_);
     return value;
@@ -36,6 +43,8 @@ class Arena {
   std::shared_ptr<const Driver> driver_;
   mutable std::mutex mutex_;  // photos come from another thread
   size_t bytes_ = 0, most_bytes_ = 0, limit_ = 0, allocations_ = 0;
+  size_t wanted_ = 0;         // by those for whom others give way just now
+  std::function<bool()> giver_ = [] { return false; };
 };
 
 // An array on the card. Its pointer is an address there: the host must not follow it.
@@ -48,12 +57,16 @@ class CardBuffer {
   void operator=(const CardBuffer&) = delete;
 
   // At least so many elements. When it must grow, what was in it is lost.
-  T* at_least(size_t count, double reserve = 1) {
+  T* at_least(size_t count) {
     if (count <= capacity_ && address_) return data();
     release();
-    const size_t wanted = count ? size_t(double(count) * reserve) : 1;
+    const size_t wanted = count ? count : 1;
     address_ = arena_->allocate(name_, wanted * sizeof(T)), capacity_ = wanted;
     return data();
+  }
+  bool if_free(size_t count) {  // of an empty one
+    address_ = arena_->allocate_if_free(count * sizeof(T)), capacity_ = address_ ? count : 0;
+    return address_ != 0;
   }
   void release() {
     if (address_) arena_->release(address_, capacity_ * sizeof(T));

@@ -51,7 +51,7 @@ Card::~Card() {
   const Driver& d = *driver_;
   d.cuCtxSetCurrent(context_);
   d.cuStreamSynchronize(stream_), d.cuStreamSynchronize(copy_stream_);
-  for (Event event : events_) d.cuEventDestroy_v2(event);
+  timed_.clear(), idle_timing_events_.clear();
   d.cuStreamDestroy_v2(stream_), d.cuStreamDestroy_v2(copy_stream_);
   d.cuModuleUnload(module_);
   d.cuDevicePrimaryCtxRelease_v2(device_);
@@ -67,9 +67,13 @@ int Card::attribute(int number) const {
 
 void Card::launch_bytes(Kernel kernel, Grid grid, unsigned threads, void* arguments) {
   void* parameters[] = {arguments};
-  if (timing_) timed_.push_back({kernel, timing_event(), timing_event()}), record(timed_.back().begin);
+  std::unique_lock timing(timing_mutex_, std::defer_lock);
+  if (timing_) {
+    timing.lock();
+    timed_.push_back({kernel, timing_event(), timing_event()}), record(timed_.back().begin);
+  }
   driver_->check(driver_->cuLaunchKernel(functions_[kernel], grid.x, grid.y, grid.z, threads, 1, 1, 0, stream_, parameters, nullptr), kNames[kernel]);
-  if (timing_) record(timed_.back().end);
+  if (timing) record(timed_.back().end);
   launches_++;
 }
 void Card::fill_bytes(Address to, unsigned char byte, size_t bytes) {
@@ -92,26 +96,26 @@ void Card::make_sure_of(Event event) {
 void Card::stream_waits_for(Event event, Stream stream) { driver_->check(driver_->cuStreamWaitEvent(stream ? stream : stream_, event, 0), "waiting for a copy"); }
 void Card::synchronize() { host_waits_++, driver_->check(driver_->cuStreamSynchronize(stream_), "working"); }
 
-Event Card::new_event(bool timing) {
-  Event event = nullptr;
-  driver_->check(driver_->cuEventCreate(&event, timing ? 0 : kNoTiming), "making an event");
-  return events_.push_back(event), event;
+OwnedEvent::OwnedEvent(const Driver& driver, bool timing) : driver_(&driver) {
+  driver.check(driver.cuEventCreate(&event_, timing ? 0 : kNoTiming), "making an event");
 }
 
-Event Card::timing_event() {
-  if (idle_timing_events_.empty()) return new_event(true);
-  const Event event = idle_timing_events_.back();
-  return idle_timing_events_.pop_back(), event;
+OwnedEvent Card::timing_event() {
+  if (idle_timing_events_.empty()) return OwnedEvent(*driver_, true);
+  OwnedEvent event = std::move(idle_timing_events_.back());
+  idle_timing_events_.pop_back();
+  return event;
 }
 
 std::vector<std::pair<std::string, double>> Card::timings() {
+  const std::lock_guard lock(timing_mutex_);
   synchronize();
   double sums[kKernels] = {};
-  for (const Timed& one : timed_) {
+  for (Timed& one : timed_) {
     float milliseconds = 0;
     driver_->check(driver_->cuEventElapsedTime(&milliseconds, one.begin, one.end), "reading the clock");
     sums[one.kernel] += milliseconds;
-    idle_timing_events_.push_back(one.begin), idle_timing_events_.push_back(one.end);
+    idle_timing_events_.push_back(std::move(one.begin)), idle_timing_events_.push_back(std::move(one.end));
   }
   timed_.clear();
   std::vector<std::pair<std::string, double>> result;

@@ -1,6 +1,7 @@
 // One card, with our kernels loaded: launching, copying, waiting.
 #pragma once
 #include <atomic>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,22 @@ struct Image {
   std::string name() const { return (is_ptx ? "PTX compute_" : "cubin sm_") + std::to_string(capability); }
 };
 const Image& choose_image(const std::vector<Image>& images, int capability);  // throws CardError, kTooOld
+
+// A mark in a stream; gone with its owner, even while the card still works towards it.
+class OwnedEvent {
+ public:
+  explicit OwnedEvent(const Driver& driver, bool timing = false);
+  ~OwnedEvent() {
+    if (event_) driver_->cuEventDestroy_v2(event_);
+  }
+  OwnedEvent(OwnedEvent&& other) noexcept : driver_(other.driver_), event_(std::exchange(other.event_, nullptr)) {}
+  OwnedEvent& operator=(OwnedEvent&& other) noexcept { return std::swap(driver_, other.driver_), std::swap(event_, other.event_), *this; }
+  operator Event() const { return event_; }
+
+ private:
+  const Driver* driver_;
+  Event event_ = nullptr;
+};
 
 struct Grid { unsigned x = 1, y = 1, z = 1; };
 inline unsigned blocks_of(size_t count, size_t each) { return unsigned(count ? (count + each - 1) / each : 1); }
@@ -50,14 +67,14 @@ class Card {
   void stream_waits_for(Event event, Stream stream = nullptr);  // the compute stream does, or another one
   void synchronize();
 
-  // Time by kernel, for profiles: two events around each launch from here on.
+  // Time by kernel, for profiles: two events around each launch from here on, whichever model it is for.
   void set_timing(bool on) { timing_ = on; }
   std::vector<std::pair<std::string, double>> timings();  // milliseconds since the last call; waits
 
-  Event new_event(bool timing = false);  // lives as long as the card
   Context context() const { return context_; }
   Stream copy_stream() const { return copy_stream_; }
   const Driver& driver() const { return *driver_; }
+  std::shared_ptr<const Driver> shared_driver() const { return driver_; }
   size_t launches() const { return launches_; }
   size_t host_waits() const { return host_waits_; }
   void use();                          // before anything else in a thread
@@ -79,11 +96,12 @@ class Card {
   Module module_ = nullptr;
   Stream stream_ = nullptr, copy_stream_ = nullptr;
   Function functions_[kKernels] = {};
-  struct Timed { Kernel kernel; Event begin, end; };
-  Event timing_event();
-  std::vector<Event> events_, idle_timing_events_;
+  struct Timed { Kernel kernel; OwnedEvent begin, end; };
+  OwnedEvent timing_event();
+  std::mutex timing_mutex_;                            // models may live in different threads
+  std::vector<OwnedEvent> idle_timing_events_;
   std::vector<Timed> timed_;
-  bool timing_ = false;
+  std::atomic<bool> timing_ = false;
   std::atomic<size_t> launches_ = 0, host_waits_ = 0;  // photos come from another thread
 };
 

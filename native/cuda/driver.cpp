@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kOldestDriver = 12080;  // our PTX is that of CUDA 12.8: drivers from R570 on take it
 
-constexpr int kOutOfMemory = 2, kNoDevice = 100;
+constexpr int kNoDevice = 100;
 constexpr int kFatal[] = {46, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999};  // errors after which nothing works any more
 
 void* library_of(std::string& path) {
@@ -62,7 +62,7 @@ void Driver::check(int code, const char* doing) const {
   const char* text = nullptr;
   cuGetErrorString(code, &text);
   const std::string what = std::string("The card failed while ") + doing + ": " + (text ? text : "unknown error") + " (" + std::to_string(code) + ").";
-  throw CardError(code == kOutOfMemory ? Trouble::kOutOfMemory : ends_everything(code) ? Trouble::kLost : Trouble::kWrong, what);
+  throw CardError(code == kCodeOutOfMemory ? Trouble::kOutOfMemory : ends_everything(code) ? Trouble::kLost : Trouble::kWrong, what);
 }
 
 int Driver::version() const {

@@ -15,6 +15,8 @@ using Function = struct FunctionTag*;
 using Stream = struct StreamTag*;
 using Event = struct EventTag*;
 
+constexpr int kCodeOutOfMemory = 2;  // of a driver function
+
 enum class Trouble { kNoDriver, kNoCard, kTooOld, kOutOfMemory, kLost, kWrong };
 
 // What went wrong with the card; `kind` decides what the caller can do about it.

@@ -5,7 +5,7 @@
 
 #include "frame.hpp"
 #include "memory_model.hpp"
-#include "photos.hpp"
+#include "opened.hpp"
 #include "primitives.hpp"
 
 namespace splat::card {
@@ -31,11 +31,6 @@ struct CardImages {
 struct HostGradients { float *geometry, *harmonics, *mean2d, *absolute; u8* visible; };
 struct LossValues { double l1, ssim; };
 
-// See Exploration in ops.py; distances are rates times steps.
-struct Exploration {
-  u32 keys[kRandomKeys];
-  float noise, opacity_weight, scale_weight, opacity_distance, scale_distance, second_correction;
-};
 struct GrowthRule {
   double threshold = 0.0002;            // of the mean gradient; infinite: nothing grows
   bool by_absolute = true;              // gof's second criterion too
@@ -50,7 +45,7 @@ struct ModelSummary { double mean_opacity; u32 finite_rows; };
 
 class Engine {
  public:
-  Engine(int device, const std::vector<Image>& images);
+  explicit Engine(std::shared_ptr<OpenedCard> opened);
   ~Engine();
   Card& card() { return card_; }
   Arena& arena() { return arena_; }
@@ -64,19 +59,19 @@ class Engine {
   void set_pending(int step, const Rates& rates, const float* by_age);  // [kPendingAges][4]; null: nothing is owed
 
   // ---- a step (step.cpp)
-  void forward(const View& view, const DrawSettings& settings);
+  void forward(const View& view, const Settings& settings);
   void image_to_host(float* colour, float* transmittance);
   LossValues loss(const u8* photo, float ssim_weight, float* gradient);  // of what was drawn last; waits
   void gradients(const float* colour_gradient, const float* transmittance_gradient, const HostGradients& out);
   void update(const float* colour_gradient, const Adam* adam);           // null: statistics only
   // The whole step; without an Adam step only statistics move. Returns its number, which its report will carry.
-  u32 train_step(const View& view, const DrawSettings& settings, uint64_t photo, float ssim_weight, const Adam* adam);
+  u32 train_step(const View& view, const Settings& settings, HostPhoto photo, float ssim_weight, const Adam* adam);
   std::vector<Report> reports(bool all);  // those that have come since the last call; all: wait for the rest
   void forgive();                         // after a stop: go on, with the model as it is
 
   // ---- all rows (rows.cpp); the table must be settled where it says so
-  void settle();
-  void explore(const Exploration& exploration);
+  void settle(bool unless_stopped = false);  // unless the card knows of a loss that was not a number
+  void explore(const Exploration& exploration);  // likewise
   u32 refresh_filter(const std::vector<View>& views);  // returns how many rows some camera sees
   void reset_opacities();                              // settled
   ModelSummary summary();
@@ -109,16 +104,20 @@ class Engine {
   void blend_forward();
   void launch_loss(const u8* photo, float ssim_weight, bool with_gradient);
   void launch_total(float ssim_weight, u32 step);
+  void reserve_image();
+  void release_gradients();
+  void reserve_gradients();
   void blend_backward(const float* colour_gradient, const float* transmittance_gradient);
   UpdateArguments update_arguments(const Adam* adam);
   void check_image(const View& view) const;
   void release_workspace();               // everything that grows with the Gaussians
 
-  Card card_;
-  Arena arena_;
+  std::shared_ptr<OpenedCard> opened_;
+  Card& card_;
+  Arena& arena_;
+  Photos& photos_;
   CardTable table_;
   CardImages images_;
-  Photos photos_;
   Pending pending_ = {};
   std::vector<float> owed_;               // the host's copy of what is owed by age; empty: nothing
   CardBuffer<float> ages_;
@@ -136,7 +135,7 @@ class Engine {
   CardBuffer<Report> report_;
   PinnedArray<Counters> counters_on_their_way_;
   PinnedArray<Report> reports_on_their_way_;
-  Event counters_there_, ages_taken_;
+  OwnedEvent counters_there_, ages_taken_;
   Sorted<u32> by_depth_ = {}, by_tile_ = {};
 
   Frame frame_ = {};

@@ -9,17 +9,11 @@ namespace {
 constexpr double kBeyond = 0.15;     // of the image's size: from there on the Jacobian is frozen
 constexpr float kSigmas = 3.34f;     // sqrt(2 ln 255), where an opacity of one has fallen to 1/255
 
-void spread_rates(const Rates& rates, double factor, double mean, float* columns, float& dc, float& rest) {
-  for (int j = 0; j < kOptimized; j++)
-    columns[j] = float(factor * (j < kLogScale ? mean : j < kRotation ? rates.scale : j < kOpacityLogit ? rates.rotation : rates.opacity));
-  dc = float(factor * rates.harmonics_dc), rest = float(factor * rates.harmonics_rest);
-}
-
 float steepest(float low, float high) { return std::sqrt(1 + std::max(low * low, high * high)); }
 
 }  // namespace
 
-Frame frame_of(const View& v, const DrawSettings& s) {
+Frame frame_of(const View& v, const Settings& s) {
   Frame f = {};
   for (int k = 0; k < 9; k++) f.rotation[k] = float(v.rotation[k]);
   for (int k = 0; k < 3; k++) {
@@ -69,12 +63,12 @@ Pending pending_of(int step, const Rates& rates, const float* by_age) {
   return p;
 }
 
-Adam adam_of(int number, const Rates& rates, double beta1, double beta2, double epsilon) {
+Adam adam_of(int number, const Rates& rates, const AdamConstants& c) {
   Adam a = {};
-  a.number = number, a.beta1 = float(beta1), a.beta2 = float(beta2), a.epsilon = float(epsilon);
-  a.rest1 = float(1 - beta1), a.rest2 = float(1 - beta2);
-  a.second_correction = float(1 / std::sqrt(1 - std::pow(beta2, number)));
-  spread_rates(rates, 1 / (1 - std::pow(beta1, number)), float(rates.mean), a.rates, a.rate_dc, a.rate_rest);
+  a.number = number, a.beta1 = float(c.beta1), a.beta2 = float(c.beta2), a.epsilon = float(c.epsilon);
+  a.rest1 = float(1 - c.beta1), a.rest2 = float(1 - c.beta2);
+  a.second_correction = float(1 / std::sqrt(1 - std::pow(c.beta2, number)));
+  spread_rates(rates, 1 / (1 - std::pow(c.beta1, number)), float(rates.mean), a.rates, a.rate_dc, a.rate_rest);
   return a;
 }
 

@@ -5,8 +5,19 @@
 
 namespace splat::card {
 
-Photos::Photos(Card& card, Arena& arena) : card_(card), arena_(arena), chunks_(card.driver(), kChunks * kChunk), used_(card.new_event()) {
-  for (Event& taken : taken_) taken = card.new_event();
+Photos::Photos(Card& card, Arena& arena)
+    : card_(card), arena_(arena), chunks_(card.driver(), kChunks * kChunk), taken_{OwnedEvent(card.driver()), OwnedEvent(card.driver())}, used_(card.driver()) {
+  arena.set_giver([this] { return give_way(); });
+}
+
+void Photos::set_budget(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  budget_ = bytes;
+}
+
+size_t Photos::bytes() {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
 }
 
 bool Photos::has(uint64_t key) {
@@ -14,43 +25,51 @@ bool Photos::has(uint64_t key) {
   return by_key_.count(key) != 0;
 }
 
-void Photos::unpin() {
+void Photos::forget(uint64_t key) {
   const std::lock_guard lock(mutex_);
-  pinned_ = kNone;
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return;
+  found->second->key = kNone;
+  photos_.splice(photos_.end(), photos_, found->second);
+  by_key_.erase(found);
 }
 
-bool Photos::forget_one() {
+// ---- room --------------------------------------------------------------------------------------------------------
+bool Photos::give_way() {
+  const std::lock_guard lock(mutex_);
+  return give_back_one();
+}
+
+bool Photos::give_back_one() {
   for (auto photo = photos_.end(); photo != photos_.begin();)
-    if ((--photo)->key != pinned_) {
+    if (--photo; !photo->users) {
       by_key_.erase(photo->key), bytes_ -= photo->bytes;
-      return photos_.erase(photo), true;
+      return photos_.erase(photo), true;  // the driver frees memory after all that was launched before
     }
   return false;
 }
 
-// A place for a photo: new memory while the budget and the card's memory last, then that of the least used one.
-std::list<Photos::Photo>::iterator Photos::make_room(uint64_t key, size_t bytes) {
-  if (bytes_ + bytes > budget_)
-    for (auto photo = photos_.end(); photo != photos_.begin();)
-      if ((--photo)->key != pinned_ && photo->bytes == bytes) {  // kept: nothing is allocated once the budget is used up
-        by_key_.erase(photo->key);
-        photo->key = key, photo->waited = false;
-        photos_.splice(photos_.begin(), photos_, photo);
-        return photos_.begin();
-      }
-  while (bytes_ + bytes > budget_ && forget_one()) {
-  }
-  for (;;) {
-    photos_.emplace_front(arena_, key, bytes, card_.new_event());
-    try {
-      photos_.front().planes.at_least(bytes);
-      bytes_ += bytes;
-      return photos_.begin();
-    } catch (const CardError& error) {
-      photos_.pop_front();
-      if (error.kind != Trouble::kOutOfMemory || !forget_one()) throw;
-    }
-  }
+Photos::Place Photos::place_of_size(size_t bytes, bool only_free) {
+  for (auto photo = photos_.end(); photo != photos_.begin();)
+    if (--photo; photo->bytes == bytes && !photo->users && (photo->key == kNone || !only_free)) return photo;
+  return photos_.end();
+}
+
+bool Photos::add_place(size_t bytes) {
+  photos_.emplace_front(card_, arena_, bytes);
+  if (photos_.front().planes.if_free(bytes)) return bytes_ += bytes, true;
+  return photos_.pop_front(), false;
+}
+
+// Memory of its size that is free, else new one while the budget and the card's memory last, else that of the least used
+// photo: nothing is allocated once there is no more.
+Photos::Place Photos::make_room(size_t bytes) {
+  if (const Place free = place_of_size(bytes, true); free != photos_.end()) return free;
+  if (bytes_ + bytes <= budget_ && add_place(bytes)) return photos_.begin();
+  if (const Place taken = place_of_size(bytes, false); taken != photos_.end()) return taken;
+  while (give_back_one())
+    if ((bytes_ + bytes <= budget_ || photos_.empty()) && add_place(bytes)) return photos_.begin();
+  return photos_.empty() && add_place(bytes) ? photos_.begin() : photos_.end();  // one photo may be beyond any budget
 }
 
 void Photos::copy(Photo& photo, const u8* planes) {
@@ -65,40 +84,45 @@ void Photos::copy(Photo& photo, const u8* planes) {
   card_.record(photo.ready, card_.copy_stream());
 }
 
-void Photos::put(uint64_t key, const u8* planes, size_t bytes, bool pinned) {
-  const std::lock_guard lock(mutex_);
-  if (pinned) pinned_ = key;
-  if (by_key_.count(key)) return;
-  card_.use();
-  const auto photo = make_room(key, bytes);
-  by_key_[key] = photo;
-  copy(*photo, planes);
+Photos::Place Photos::find_or_put(uint64_t key, const u8* planes, size_t bytes) {
+  if (const auto found = by_key_.find(key); found != by_key_.end()) return found->second;
+  const Place photo = planes ? make_room(bytes) : photos_.end();
+  if (photo == photos_.end()) return photo;
+  by_key_.erase(photo->key);
+  by_key_[photo->key = key] = photo, photo->waited = false;
+  photos_.splice(photos_.begin(), photos_, photo);
+  return copy(*photo, planes), photo;
 }
 
-const u8* Photos::use(uint64_t key, size_t bytes) {
+void Photos::put(uint64_t key, const u8* planes, size_t bytes) {
   const std::lock_guard lock(mutex_);
-  const auto found = by_key_.find(key);
-  if (found == by_key_.end()) throw std::invalid_argument("this photo is not on the card");
-  photos_.splice(photos_.begin(), photos_, found->second);
-  Photo& photo = *found->second;
-  if (photo.bytes != bytes) throw std::invalid_argument("photo and camera differ in size");
-  if (!photo.waited) card_.stream_waits_for(photo.ready);
-  photo.waited = true, pinned_ = key;
-  return photo.planes.data();
+  card_.use();
+  find_or_put(key, planes, bytes);
+}
+
+Photos::InUse::InUse(Photos& photos, HostPhoto photo, size_t bytes) : photos_(photos) {
+  const std::lock_guard lock(photos.mutex_);
+  photos.card_.use();
+  place_ = photos.find_or_put(photo.key, photo.planes, bytes);
+  if (place_ == photos.photos_.end()) {
+    if (!photo.planes) throw std::invalid_argument("this photo is not on the card");
+    throw photos.arena_.refusal("a photo", photos.arena_.bytes() + bytes);
+  }
+  if (place_->bytes != bytes) throw std::invalid_argument("photo and camera differ in size");
+  photos.photos_.splice(photos.photos_.begin(), photos.photos_, place_);
+  if (!place_->waited) photos.card_.stream_waits_for(place_->ready);
+  place_->waited = true, place_->users++;
+}
+
+Photos::InUse::~InUse() {
+  const std::lock_guard lock(photos_.mutex_);
+  place_->users--;
 }
 
 void Photos::to_host(uint64_t key, u8* planes, size_t bytes) {
-  card_.use();
-  const u8* there = use(key, bytes);
-  const Pin in_use(*this);
-  card_.to_host(planes, there, bytes);
+  const InUse photo(*this, {key}, bytes);
+  card_.to_host(planes, photo.planes(), bytes);
   card_.synchronize();
-}
-
-void Photos::clear() {
-  const std::lock_guard lock(mutex_);
-  card_.use();
-  photos_.clear(), by_key_.clear(), bytes_ = 0;
 }
 
 }  // namespace splat::card

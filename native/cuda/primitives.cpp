@@ -11,12 +11,12 @@ void Scanner::operator()(const Scan& scan) {
 }
 
 template <class Key>
-Sorted<Key> Sorter<Key>::operator()(const Key* keys, const u32* values, const u32* count, u32 limit, int from, int to, double reserve) {
+Sorted<Key> Sorter<Key>::operator()(const Key* keys, const u32* values, const u32* count, u32 limit, int from, int to) {
   constexpr bool wide = sizeof(Key) == 8;
   const u32 blocks = blocks_of(limit, kBlockItems);
-  u32* counts = counts_.at_least(size_t(kDigits) * blocks, reserve);
+  reserve(limit);
+  u32* counts = counts_.data();
   Sorted<Key> sorted = {keys, values};
-  for (int k = 0; k < 2; k++) keys_[k].at_least(limit, reserve), values_[k].at_least(limit, reserve);
   for (int shift = from; shift < to; shift += kDigitBits) {
     const int turn = sorted.keys == keys_[0].data();  // never onto what is read
     const SortArguments<Key> a = {sorted.keys, sorted.values, count, limit, u32(shift), blocks, counts, keys_[turn].data(), values_[turn].data()};
@@ -26,6 +26,11 @@ Sorted<Key> Sorter<Key>::operator()(const Key* keys, const u32* values, const u3
     sorted = {a.new_keys, a.new_values};
   }
   return sorted;
+}
+
+template <class Key> void Sorter<Key>::reserve(u32 limit) {
+  counts_.at_least(size_t(kDigits) * blocks_of(limit, kBlockItems));
+  for (int k = 0; k < 2; k++) keys_[k].at_least(limit), values_[k].at_least(limit);
 }
 
 template <class Key> void Sorter<Key>::release() {

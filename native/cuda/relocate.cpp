@@ -58,13 +58,14 @@ Change Engine::relocate(u32 budget, double lowest_opacity, const u32* keys) {
   a.geometry = table_.geometry.data(), a.harmonics = table_.harmonics.data(), a.weights = weights.at_least(n), a.flags = flags.at_least(n), a.times = times.at_least(n);
   a.live_before = live_before.at_least(n);
   card_.launch(Card::k_relocate_look, {blocks}, kThreads, a);
-  scan_({.values = a.flags, .limit = n, .out = live_before.data(), .total = live_count.at_least(1)});
+  scan_({.values = a.flags, .limit = n, .out = live_before.data(), .mask = 1, .total = live_count.at_least(1)});
   u32 live = 0;
   card_.to_host(&live, static_cast<const u32*>(live_count.data()), 1);
   card_.synchronize();
-  if (!live) return {};  // nobody to copy
+  const bool all_faint = !live;  // nobody to copy: all stay, in a new order
+  if (all_faint) live = n, card_.fill(a.flags, n, 1), scan_({.values = a.flags, .limit = n, .out = live_before.data(), .mask = 1});
   const u32 grown = std::min(budget, n + u32(kGrowth * n)), wanted = std::max(grown, std::min(n, budget));
-  a.live = live, a.copies = wanted > live ? wanted - live : 0;
+  a.live = live, a.copies = wanted > live && !all_faint ? wanted - live : 0;
   const u32 count = live + a.copies;
   arena_.require_room("the new Gaussians", room_for(count));
   const std::vector<double> factors = coefficients();

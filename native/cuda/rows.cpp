@@ -12,10 +12,10 @@ constexpr int kMortonBits = 63;
 
 }  // namespace
 
-void Engine::settle() {
+void Engine::settle(bool unless_stopped) {
   if (!pending_.by_age || !table_.count) return;
   card_.use();
-  const SettleArguments a = {pending_, int(table_.count), table_.geometry.data(), table_.harmonics.data(), table_.moments.data(), table_.first_moments.data(), table_.second_moments.data()};
+  const SettleArguments a = {pending_, int(table_.count), unless_stopped ? stopped_.data() : nullptr, table_.geometry.data(), table_.harmonics.data(), table_.moments.data(), table_.first_moments.data(), table_.second_moments.data()};
   card_.launch(Card::k_settle, {blocks_of(size_t(table_.count) * kSettleVectors, kThreads)}, kThreads, a);
   card_.launch(Card::k_settled, {blocks_of(table_.count, kThreads)}, kThreads, a);
 }
@@ -24,7 +24,7 @@ void Engine::explore(const Exploration& e) {
   if (!table_.count) return;
   card_.use();
   ExploreArguments a = {};
-  a.pending = pending_, a.count = int(table_.count), a.geometry = table_.geometry.data(), a.moments = table_.moments.data();
+  a.pending = pending_, a.count = int(table_.count), a.stopped = stopped_.data(), a.geometry = table_.geometry.data(), a.moments = table_.moments.data();
   std::copy(e.keys, e.keys + kRandomKeys, a.keys);
   a.noise = e.noise, a.opacity_weight = e.opacity_weight, a.scale_weight = e.scale_weight, a.opacity_distance = e.opacity_distance, a.scale_distance = e.scale_distance;
   a.second_correction = e.second_correction;

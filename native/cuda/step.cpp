@@ -68,7 +68,8 @@ void Engine::wait_for_counters() {
     const size_t wanted = size_t(kSparePairs * counters_.pairs) + kBlockItems;
     const u32 capacity = u32(std::min(wanted, size_t(kMostPairs)));
     pair_capacity_ = 0;  // should there be no room
-    pair_keys_.at_least(capacity), pair_rows_.at_least(capacity), slots_.at_least(size_t(capacity) * kSlotWidth), touched_.at_least(capacity);
+    release_gradients();
+    pair_keys_.at_least(capacity), pair_rows_.at_least(capacity), pair_sort_.reserve(capacity);
     pair_capacity_ = capacity;
   }
   if (counters_.visible && (counters_.farthest - kNearBits) >> kDepthDigits)
@@ -81,24 +82,31 @@ void Engine::bin() {
   scan_({.values = tiles_.data(), .limit = visible, .out = offsets_.at_least(n), .order = by_depth_.values, .mask = ~kVisible});
   const EmitArguments e = {frame_, counters, by_depth_.values, offsets_.data(), tiles_.data(), splats_.data(), pair_capacity_, first_pair_.at_least(n), pair_keys_.data(), pair_rows_.data()};
   card_.launch(Card::k_emit, {blocks_of(visible, kThreads)}, kThreads, e);
-  by_tile_ = pair_sort_(pair_keys_.data(), nullptr, nullptr, counters_.pairs, 0, bits_of(tiles), kSparePairs);
-  const TileBeginsArguments t = {by_tile_.keys, counters, pair_capacity_, tiles, begins_.at_least(tiles + 1)};
+  by_tile_ = pair_sort_(pair_keys_.data(), nullptr, nullptr, counters_.pairs, 0, bits_of(tiles));
+  const TileBeginsArguments t = {by_tile_.keys, counters, pair_capacity_, tiles, begins_.data()};
   card_.launch(Card::k_tile_begins, {blocks_of(size_t(counters_.pairs) + 1, kThreads)}, kThreads, t);
 }
 
 void Engine::blend_forward() {
-  const size_t pixels = size_t(frame_.width) * frame_.height, tiles = size_t(frame_.tile_columns) * frame_.tile_rows;
+  const size_t tiles = size_t(frame_.tile_columns) * frame_.tile_rows;
   BlendArguments a = {};
   a.frame = frame_, a.splats = splats_.data(), a.begins = begins_.data(), a.pairs = by_tile_.values, a.pair_rows = pair_rows_.data();
-  a.colour = images_.colour.at_least(3 * pixels), a.transmittance = images_.transmittance.at_least(pixels), a.ends = ends_.at_least(tiles);
+  a.colour = images_.colour.data(), a.transmittance = images_.transmittance.data(), a.ends = ends_.data();
   card_.launch(Card::k_blend_forward, {blocks_of(tiles, kTilesPerBlock)}, kBlendThreads, a);
 }
 
-void Engine::forward(const View& view, const DrawSettings& settings) {
+void Engine::reserve_image() {
+  const size_t pixels = size_t(frame_.width) * frame_.height, tiles = size_t(frame_.tile_columns) * frame_.tile_rows;
+  if (3 * pixels > images_.colour.capacity()) release_gradients();
+  images_.colour.at_least(3 * pixels), images_.transmittance.at_least(pixels), begins_.at_least(tiles + 1), ends_.at_least(tiles);
+}
+
+void Engine::forward(const View& view, const Settings& settings) {
   check_image(view);
   require(settings.max_alpha > 0 && settings.max_alpha < 1, "max_alpha must lie between 0 and 1: backward divides by what an opaque Gaussian lets through");
   card_.use();
   drawn_ = false, frame_ = frame_of(view, settings), absolute_ = settings.absolute_gradients;
+  reserve_image();
   project();
   sort_by_depth();
   wait_for_counters();
@@ -152,8 +160,13 @@ LossValues Engine::loss(const u8* photo, float ssim_weight, float* gradient) {
 }
 
 // ---- backward ----------------------------------------------------------------------------------------------------
+// Whenever a picture needs more room than any before: it needs no gradients, and so looking takes no more than learning.
+void Engine::release_gradients() { slots_.release(), touched_.release(), images_.gradient.release(), images_.maps.release(); }
+void Engine::reserve_gradients() { slots_.at_least(size_t(pair_capacity_) * kSlotWidth), touched_.at_least(pair_capacity_); }
+
 void Engine::blend_backward(const float* colour_gradient, const float* transmittance_gradient) {
   const size_t tiles = size_t(frame_.tile_columns) * frame_.tile_rows;
+  reserve_gradients();
   BlendArguments a = {};
   a.frame = frame_, a.splats = splats_.data(), a.begins = begins_.data(), a.pairs = by_tile_.values, a.pair_rows = pair_rows_.data();
   a.colour = images_.colour.data(), a.transmittance = images_.transmittance.data(), a.ends = ends_.data();
@@ -204,14 +217,14 @@ void Engine::gradients(const float* colour_gradient, const float* transmittance_
 }
 
 // ---- the whole step ----------------------------------------------------------------------------------------------
-u32 Engine::train_step(const View& view, const DrawSettings& settings, uint64_t photo, float ssim_weight, const Adam* adam) {
+u32 Engine::train_step(const View& view, const Settings& settings, HostPhoto photo, float ssim_weight, const Adam* adam) {
   require(table_.trainable, "a table without moments cannot be trained");
   check_image(view);
-  const u8* planes = photos_.use(photo, 3 * size_t(view.width) * view.height);
-  const Photos::Pin in_use(photos_);
+  const Photos::InUse in_use(photos_, photo, 3 * size_t(view.width) * view.height);
   forward(view, settings);
+  reserve_gradients();  // before anything is said of this step
   const u32 step = steps_ + 1;
-  launch_loss(planes, ssim_weight, true);
+  launch_loss(in_use.planes(), ssim_weight, true);
   launch_total(ssim_weight, step);
   blend_backward(images_.gradient.data(), nullptr);
   card_.launch(Card::k_update, {blocks_of(counters_.visible, kUpdateThreads)}, kUpdateThreads, update_arguments(adam));

@@ -23,6 +23,8 @@ std::vector<Part> parts_of(CardTable& t, const HostRows& rows) {
   return parts;
 }
 
+std::shared_ptr<OpenedCard> in_this_thread(std::shared_ptr<OpenedCard> opened) { return opened->card.use(), opened; }
+
 }  // namespace
 
 CardTable::CardTable(Arena& arena)
@@ -32,15 +34,15 @@ CardImages::CardImages(Arena& arena)
     : colour(arena, "the image"), transmittance(arena, "the image"), gradient(arena, "the image's gradient"), maps(arena, "the loss"), loss_sums(arena, "the loss"),
       given_gradient(arena, "the image's gradient"), transmittance_gradient(arena, "the image's gradient"), photo(arena, "a photo") {}
 
-Engine::Engine(int device, const std::vector<Image>& images)
-    : card_(device, images), arena_(Driver::open()), table_(arena_), images_(arena_), photos_(card_, arena_), ages_(arena_, "what rows owe"),
+Engine::Engine(std::shared_ptr<OpenedCard> opened)
+    : opened_(in_this_thread(std::move(opened))), card_(opened_->card), arena_(opened_->arena), photos_(opened_->photos), table_(arena_), images_(arena_), ages_(arena_, "what rows owe"),
       ages_on_their_way_(card_.driver(), 4 * kPendingAges), scan_(card_, arena_), depth_sort_(card_, arena_, scan_, "the sort by depth"),
       pair_sort_(card_, arena_, scan_, "the sort by tile"), splats_(arena_, "the projection"), slots_(arena_, "the gradients of pairs"),
       depths_(arena_, "the projection"), tiles_(arena_, "the projection"), block_visible_(arena_, "the projection"), block_farthest_(arena_, "the projection"),
       keys_(arena_, "the sort by depth"), rows_(arena_, "the sort by depth"), offsets_(arena_, "pairs"), first_pair_(arena_, "pairs"), pair_keys_(arena_, "pairs"),
       pair_rows_(arena_, "pairs"), begins_(arena_, "tiles"), ends_(arena_, "tiles"), block_pairs_(arena_, "the projection"), touched_(arena_, "the gradients of pairs"),
       counters_on_card_(arena_, "counters"), stopped_(arena_, "counters"), report_(arena_, "reports"), counters_on_their_way_(card_.driver(), 1),
-      reports_on_their_way_(card_.driver(), kReports), counters_there_(card_.new_event()), ages_taken_(card_.new_event()) {
+      reports_on_their_way_(card_.driver(), kReports), counters_there_(card_.driver()), ages_taken_(card_.driver()) {
   card_.fill(stopped_.at_least(1), 1, 0);
   card_.record(ages_taken_);
   report_.at_least(kReports), counters_on_card_.at_least(1);

@@ -202,11 +202,11 @@ class EngineMemory:
     reset_peak: Callable[[], object]
     of_the_host: bool = True
     """Else it is a device's own, and decoded photos need the host's besides."""
-    photo_budget: int | None = None
-    """The most that photos may take of it; None for all of them."""
+    photos_give_way: bool = False
+    """They take what nothing else needs: of all of them only one has to fit."""
 
     def predicted(self, gaussians: int, pixels: int, photo_bytes: int) -> int:
-        photos = photo_bytes if self.photo_budget is None else min(photo_bytes, self.photo_budget)
+        photos = min(photo_bytes, 3 * pixels) if self.photos_give_way else photo_bytes
         return self.fixed + gaussians * self.per_gaussian + pixels * self.per_pixel + photos
 
 

@@ -12,7 +12,7 @@ from standin import Standin, built
 from twins import CardTwin, NativeTwin
 
 USUAL = {"seed": 0, "preempt": 0, "checks": 1, "memory": 16 << 30, "foreign": 0, "capability": 120}
-USUAL |= {"allocations": -1, "launches": -1, "devices": 1}
+USUAL |= {"allocations": -1, "launches": -1, "devices": 1, "wander": 0}
 
 
 @pytest.fixture(scope="module")

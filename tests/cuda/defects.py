@@ -13,6 +13,7 @@ TRAINING = ("test_training_on_the_card.py",)
 SORTING = ("test_sorting_on_the_card.py",)
 ROWS = ("test_rows_on_the_card.py",)
 GROWTH = ("test_growth_on_the_card.py",)
+BAD_STEP = ("test_models_share_the_card.py::test_a_bad_step_is_neither_settled_nor_explored_from",)
 HOST = ()
 """The program native/tests/emulator/card_test.cpp."""
 
@@ -92,6 +93,10 @@ DEFECTS = [
     kernel("both moments fade alike", "rows.cu", "first_moments, at, m), store4(a.second_moments, at, v)", "first_moments, at, v), store4(a.second_moments, at, v)", ROWS),
     kernel("ages beyond the table stop fading", "projection.hpp", "if (age >= kPendingAges)", "if (false)", ROWS),
     kernel("no barrier before the next cameras", "rows.cu", BARRIER, "", ROWS),
+    kernel("a step without a number is settled", "rows.cu", "if (row >= u32(a.count) || is_stopped(a.stopped)) return;\n  const int age", "if (row >= u32(a.count)) return;\n  const int age", BAD_STEP),
+    kernel("a step without a number counts as settled", "rows.cu", "!is_stopped(a.stopped) && ", "", BAD_STEP),
+    kernel("a step without a number is explored from", "rows.cu", "if (row >= u32(a.count) || is_stopped(a.stopped)) return;\n  Row g", "if (row >= u32(a.count)) return;\n  Row g", BAD_STEP),
+    kernel("settling asked for by name stops too", "rows.cu", "stopped && fetch(stopped, 0)", "stopped ? fetch(stopped, 0) != 0 : true", BAD_STEP),
     kernel("draws of another key", "random.hpp", "keys[0], keys[3])", "keys[0], keys[2])", ROWS),
     kernel("nobody's rows get the finest filter", "rows.cu", "fetch(a.farthest, 0)", "0.f", ROWS),
     kernel("an infinite colour is a number", "rows.cu", "all &= is_finite(h.x) &&", "all &= true ||", ROWS),
@@ -116,7 +121,15 @@ DEFECTS = [
     host("the table may go before it was copied", "table.cpp", "card_.synchronize();  // the host's arrays may go now"),
     host("rows are read before they came", "table.cpp", "card_.synchronize();", "", 1),
     host("what is owed is overwritten on its way", "table.cpp", "card_.make_sure_of(ages_taken_);"),
-    host("a step does not wait for its photo", "photos.cpp", "if (!photo.waited) card_.stream_waits_for(photo.ready);"),
+    host("a step does not wait for its photo", "photos.cpp", "if (!place_->waited) photos.card_.stream_waits_for(place_->ready);"),
+    host("photos never give way", "photos.cpp", "return give_back_one();", "return false;"),
+    host("photos that are forgotten keep their place", "photos.cpp", "found->second->key = kNone;"),
+    host("photos take new memory instead of a free place", "photos.cpp", "if (const Place free = place_of_size(bytes, true); free != photos_.end()) return free;"),
+    host("a full card is filled by freeing and allocating", "photos.cpp", "if (const Place taken = place_of_size(bytes, false); taken != photos_.end()) return taken;"),
+    host("the limit is only looked at", "arena.hpp", "return bytes_ + bytes <= limit_;", "return bytes_ <= limit_ || bytes == 0;"),
+    host("memory given up is still counted", "arena.cpp", "bytes_ -= bytes;"),
+    host("events stay when their owner goes", "card.hpp", "if (event_) driver_->cuEventDestroy_v2(event_);"),
+    host("where all are faint the first row stays", "relocate.cpp", "live = n, card_.fill(a.flags, n, 1)", "live = n, card_.fill(a.flags, 1, 1)"),
     host("a photo's chunk is overwritten on its way", "photos.cpp", "card_.make_sure_of(taken_[slot]);", ";"),
     host("a photo is overwritten while a step reads it", "photos.cpp", "card_.record(used_), card_.stream_waits_for(used_, card_.copy_stream());"),
     host("growth reads its counts before they came", "growth.cpp", "card_.synchronize();\n  const u32 first_child", "const u32 first_child"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -15,10 +16,12 @@ from standin import ROOT, Standin, built, sources_hash
 from twins import IMAGES
 
 EMULATOR = "native/tests/emulator"
+CARD_SOURCES = sorted((ROOT / "native" / "cuda").glob("*.cpp"))
 COPIED = (
     "native/cuda",
     "native/layout.hpp",
     "native/engine.hpp",
+    "native/lazy_adam.hpp",
     "native/buffer.hpp",
     "native/threads.hpp",
     "native/tests",
@@ -71,11 +74,34 @@ def noticed_by_tests(defect: Defect, folder: Path) -> str:
     return done.stdout if done.returncode == 1 else ""
 
 
-def noticed_by_program(folder: Path, library: Path) -> str:
-    sources = sorted(str(path) for path in (folder / "native" / "cuda").glob("*.cpp"))
+def host_hash() -> str:
+    files = [ROOT / name for name in COPIED if name.endswith(".hpp")]
+    files += [*(ROOT / "native/cuda").rglob("*.?pp"), *(ROOT / "native/tests").rglob("*.?pp")]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()[:16]
+
+
+def compiled(defect: Defect, folder: Path) -> list[str]:
+    """Only what the defect changes is compiled anew; a header changes everything."""
+    kept = Path(tempfile.gettempdir()) / f"splatmeter-host-objects-{os.getuid()}-{host_hash()}"
+    kept.mkdir(exist_ok=True)
+    found = []
+    sources = [f"{EMULATOR}/card_test.cpp", *(f"native/cuda/{path.name}" for path in CARD_SOURCES)]
+    for name in sources:
+        changed = defect.file == name or defect.file.endswith(".hpp")
+        root, target = (folder, folder) if changed else (ROOT, kept)
+        compiled_to = target / (Path(name).stem + ".o")
+        if not compiled_to.exists():
+            making = folder / "making.o"
+            done = run(["g++", "-std=c++20", "-O0", "-w", "-c", "-o", str(making), str(root / name)])
+            assert done.returncode == 0, done.stderr[-3000:]
+            shutil.move(making, compiled_to)
+        found.append(str(compiled_to))
+    return found
+
+
+def noticed_by_program(defect: Defect, folder: Path, library: Path) -> str:
     program = folder / "card_test"
-    flags = ["-std=c++20", "-O0", "-w", "-o", str(program)]
-    done = run(["g++", *flags, str(folder / EMULATOR / "card_test.cpp"), *sources, "-ldl", "-pthread"])
+    done = run(["g++", "-o", str(program), *compiled(defect, folder), "-ldl", "-pthread"])
     assert done.returncode == 0, done.stderr[-3000:]
     image = IMAGES / "compute_80.ptx"
     done = run([str(program), str(image), "quick"], SPLATMETER_LIBCUDA=str(library))
@@ -86,7 +112,9 @@ def assert_noticed(defect: Defect, folder: Path) -> None:
     library = built()
     copy_with(defect, folder)
     noticed = (
-        noticed_by_program(folder, library) if defect.tests == HOST else noticed_by_tests(defect, folder)
+        noticed_by_program(defect, folder, library)
+        if defect.tests == HOST
+        else noticed_by_tests(defect, folder)
     )
     assert noticed, f"{defect.name}: nobody noticed"
 

@@ -123,12 +123,14 @@ def test_many_copies_of_one_row_share_its_opacity(card: CardTwin) -> None:
     assert change == Change(297, 0, 297)
 
 
-def test_where_all_are_faint_nobody_is_copied(card: CardTwin) -> None:
-    table = random_table(30)
+@pytest.mark.parametrize("budget", [None, 1000, 5000])
+def test_where_all_are_faint_all_stay_in_a_new_order(card: CardTwin, budget: int | None) -> None:
+    """Nobody can be copied. What is no number counts as faint too."""
+    table = visited(2500)
     table.geometry[:, 10] = -9
-    card.put(table)
-    assert grow_on(card.card, rule("mcmc")) == Change(0, 0, 0)
-    np.testing.assert_array_equal(card.get().geometry, table.geometry)
+    table.harmonics[7, 3] = math.nan
+    assert assert_grows_alike(card, table, rule("mcmc", budget=budget)) == Change(0, 0, 0)
+    assert card.card.count == 2500 and not card.get().geometry[:, 12:15].any()
 
 
 @pytest.mark.parametrize("strategy", ["gof", "mcmc"])

@@ -26,7 +26,7 @@ from splatmeter.backend import Backend, Explore, Model, TrainStep
 from splatmeter.backends.cuda import cuda_backend
 from splatmeter.backends.native import native_backend
 from splatmeter.errors import Diverged, NotEnoughMemory, UsageError
-from splatmeter.events import Densified, Evaluated, Failed, Warned
+from splatmeter.events import Densified, Evaluated, Failed, Finished, Warned
 from splatmeter.ops import WIDTHS, RasterSettings, Rates, empty_table
 from splatmeter.train import container
 from splatmeter.train.config import TrainConfig
@@ -231,6 +231,15 @@ def test_a_bad_step_is_told_with_its_own_view_and_the_state_before_it(
         state = container.read(Path(last.checkpoint))[1]
         told.append((last.message.replace("/card/", "/cpu/"), state["step"], state["optimizer_steps"]))
     assert told[0] == told[1]
+
+
+def test_evaluating_takes_no_more_of_the_card_than_training(
+    scene: Path, tmp_path: Path, card: Backend
+) -> None:
+    often = config(scene, tmp_path / "o", test_iterations=tuple(range(2, 25, 2)), sh_interval=5)
+    peaks = of(Finished, run(often, card))[0].peak_memory_bytes
+    assert 0 < peaks["evaluation"] <= peaks["training"]
+    assert peaks["training"] <= 0.9 * (16 << 30)
 
 
 def test_nothing_is_allocated_once_a_view_was_seen(scene: Path, tmp_path: Path, standin: Standin) -> None:

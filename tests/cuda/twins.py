@@ -97,7 +97,7 @@ def empty_image(camera: Pinhole) -> tuple[np.ndarray, np.ndarray]:
 
 class CardTwin:
     def __init__(self, device: int = 0) -> None:
-        self.card = _native.Card(device, images())
+        self.card = _native.CardModel(_native.Card(device, images()))
         self.count = 0
 
     def put(self, table: Table, owed: Owed | None = None) -> None:

@@ -145,11 +145,13 @@ struct UpdateArguments {
 struct SettleArguments {
   Pending pending;
   int count;
+  const u32* stopped;        // null: in any case
   float *geometry, *harmonics, *moments, *first_moments, *second_moments;
 };
 struct ExploreArguments {  // see Exploration in ops.py
   Pending pending;
   int count;
+  const u32* stopped;
   u32 keys[kRandomKeys];
   float noise, opacity_weight, scale_weight, opacity_distance, scale_distance, second_correction;
   float* geometry;

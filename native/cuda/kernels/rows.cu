@@ -36,10 +36,13 @@ INLINE void settle_harmonics(const SettleArguments& a, size_t row, u32 k, const 
   store4(a.harmonics, at, p), store4(a.first_moments, at, m), store4(a.second_moments, at, v);
 }
 
+// After a loss that is not a number nothing moves, and the host need not wait to know.
+INLINE bool is_stopped(const u32* stopped) { return stopped && fetch(stopped, 0); }
+
 KERNEL(kThreads, settle, SettleArguments) {
   const u32 thread = thread_number(), k = thread % kSettleVectors;
   const size_t row = thread / kSettleVectors;
-  if (row >= u32(a.count)) return;
+  if (row >= u32(a.count) || is_stopped(a.stopped)) return;
   const int age = age_of(a.pending, load(a.geometry, row * kGeometryWidth + kLastUpdate));
   if (age == 0) return;
   const float4 owed = owed_at(a.pending, age);
@@ -50,7 +53,7 @@ KERNEL(kThreads, settle, SettleArguments) {
 // Last, because settle's threads read it.
 KERNEL(kThreads, settled, SettleArguments) {
   const size_t row = thread_number(), at = row * kGeometryWidth + kLastUpdate;
-  if (row < u32(a.count) && age_of(a.pending, load(a.geometry, at))) store(a.geometry, at, float(a.pending.step));
+  if (row < u32(a.count) && !is_stopped(a.stopped) && age_of(a.pending, load(a.geometry, at))) store(a.geometry, at, float(a.pending.step));
 }
 
 // ---- exploring: what 3DGS-MCMC adds (native/passes/explore.cpp) --------------------------------------------------
@@ -81,7 +84,7 @@ INLINE void add_noise(const ExploreArguments& a, u32 row, float opacity, const f
 
 KERNEL(kThreads, explore, ExploreArguments) {
   const u32 row = thread_number();
-  if (row >= u32(a.count)) return;
+  if (row >= u32(a.count) || is_stopped(a.stopped)) return;
   Row g = load_row(a.geometry, row);
   float second[12], scale[3];
   UNROLL for (int k = 0; k < 3; k++) {

@@ -1,115 +1,27 @@
 // The host's side of the card's engine over the stand-in driver, without Python and small enough for the sanitizers:
 //     SPLATMETER_LIBCUDA=libcuda.so.1 card_test kernels.ptx
 // Says what failed and exits 1, or prints how much it checked.
-#include <dlfcn.h>
-
-#include <cstdio>
-#include <cstdlib>
+#include <atomic>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
-#include "../../cuda/engine.hpp"
-#include "../testing.hpp"
+#include "training.hpp"
 
 namespace splat::testing {
-
-static int checks = 0, failures = 0;
-void check(bool condition, const char* what) {
-  checks++;
-  if (!condition) failures++, std::printf("FAILED: %s\n", what);
-}
-
 namespace {
-
-std::vector<card::Image> images;
-
-struct Standin {
-  void* library = dlopen(std::getenv("SPLATMETER_LIBCUDA"), RTLD_NOW);
-  template <class F> F* find(const char* name) { return reinterpret_cast<F*>(dlsym(library, name)); }
-  void option(const char* name, long value) { find<int(const char*, const char*)>("standin_option")(name, std::to_string(value).c_str()); }
-  unsigned long long count(const char* what) { return find<unsigned long long(const char*)>("standin_count")(what); }
-  void forget_error() { find<void()>("standin_forget_error")(); }
-};
-Standin& standin() {
-  static Standin one;
-  return one;
-}
-
-card::View view_of(int width, int height, double turn) {
-  const double c = std::cos(turn), s = std::sin(turn);
-  return {{c, 0, s, 0, 1, 0, -s, 0, c}, {0, 0, 4}, double(width), double(width), 0.5 * width, 0.5 * height, width, height};
-}
-const card::Rates kRates = {1e-3, 1e-3, 1e-4, 1e-2, 5e-3, 1e-3};
-
-// A short training with everything in it: steps, rows that fall behind, a step that only looks, growth, and all that
-// happens to whole tables.
-class Training {
- public:
-  explicit Training(int count, int width = 40, int height = 23) : model_(count), width_(width), height_(height), engine_(0, images) {
-    for (uint64_t key = 0; key < 3; key++) {
-      std::vector<uint8_t> photo(size_t(3) * width * height);
-      for (size_t k = 0; k < photo.size(); k++) photo[k] = uint8_t((k * 7 + key * 50) % 256);
-      engine_.photos().put(key, photo.data(), photo.size());
-    }
-    engine_.upload(card::u32(count), {model_.geometry.data(), model_.harmonics.data(), model_.moments.data(), model_.first.data(), model_.second.data()}, true);
-    for (Floats* part : {&model_.geometry, &model_.harmonics, &model_.moments, &model_.first, &model_.second}) std::fill(part->begin(), part->end(), -1.f);
-  }
-  void step(bool learning = true) {
-    owe();
-    const card::Adam adam = card::adam_of(learned_ + 1, kRates, 0.9, 0.999, 1e-15);
-    card::DrawSettings settings;
-    settings.absolute_gradients = true;
-    engine_.train_step(view_of(width_, height_, 0.7 * steps_), settings, uint64_t(steps_ % 3), 0.2f, learning ? &adam : nullptr);
-    steps_++, learned_ += learning;
-  }
-  void owe() {  // another table each time
-    if (!learned_) return;
-    tables_++;
-    std::vector<Owed> owed = model_.owed;
-    for (Owed& one : owed) one.drift *= 1 + 0.1f * float(tables_);
-    engine_.set_pending(learned_, kRates, &owed[0].drift);
-  }
-  void settle() { owe(), engine_.settle(); }
-  void grow() {
-    engine_.settle();
-    card::GrowthRule rule;
-    rule.threshold = 1e-5, rule.small_limit = 0.1, rule.size_limit = 5, rule.budget = card::u32(model_.count * 3 / 2);
-    engine_.grow(rule);
-    engine_.refresh_filter({view_of(width_, height_, 0), view_of(width_, height_, 1)});
-    engine_.reset_opacities();
-    card::Exploration exploration = {{1, 2, 3, 4, 5}, 10.f, 0.01f, 0.01f, 1e-3f, 1e-3f, 1.f};
-    engine_.explore(exploration);
-  }
-  Floats all() {
-    step(), step(false), step(), settle(), step(), grow(), step(), step();
-    Floats result;
-    for (const card::Report& report : engine_.reports(true)) result.push_back(float(report.l1)), result.push_back(float(report.ssim)), result.push_back(float(report.pairs));
-    const card::ModelSummary summary = engine_.summary();
-    result.push_back(float(summary.mean_opacity)), result.push_back(float(summary.finite_rows));
-    const size_t n = engine_.count();
-    Floats rows[5] = {Floats(16 * n), Floats(48 * n), Floats(24 * n), Floats(48 * n), Floats(48 * n)};
-    engine_.download(0, card::u32(n), {rows[0].data(), rows[1].data(), rows[2].data(), rows[3].data(), rows[4].data()});
-    for (const Floats& part : rows) result.insert(result.end(), part.begin(), part.end());
-    return result;
-  }
-  card::Engine& engine() { return engine_; }
-
- private:
-  Model model_;
-  int width_, height_, steps_ = 0, learned_ = 0, tables_ = 0;
-  card::Engine engine_;
-};
 
 void late_queues_change_nothing() {
   standin().option("eager", 1);  // every call waits for the card: no order can be wrong
   const Floats expected = Training(60).all();
   standin().option("eager", 0);
   for (int seed = 1; seed <= 4; seed++) {
-    standin().option("seed", seed), standin().option("preempt", seed == 4);
-    check(same_bits(expected, Training(60).all()), "work that runs late gives the same bits");
+    standin().option("seed", seed), standin().option("preempt", seed == 4), standin().option("wander", seed % 2);
+    const auto on = open();
+    if (seed > 2) on->photos.set_budget(1);  // each photo takes the place of the one before, which a step may still read
+    check(same_bits(expected, Training(60, 40, 23, on).all()), "work that runs late, or now and then, gives the same bits");
   }
-  standin().option("preempt", 0);
+  standin().option("preempt", 0), standin().option("wander", 0);
   check(standin().count("bytes") == 0, "nothing is left on the card");
 }
 
@@ -186,20 +98,105 @@ void the_limit_is_kept() {
   standin().option("foreign", 0);
 }
 
-void photos_from_another_thread() {
-  Training training(30);
+// Two trainings on one full card, each in its thread, while two others bring photos and forget them, and launches are timed.
+void everything_at_once() {
+  const Floats expected = Training(60).all();
+  const auto card = open();
   std::vector<uint8_t> photo(size_t(3) * 40 * 23, 100);
-  std::thread other([&] {
-    for (uint64_t key = 10; key < 30; key++) training.engine().photos().put(key, photo.data(), photo.size());
-  });
-  for (int k = 0; k < 5; k++) training.step();
-  other.join();
-  check(training.engine().photos().has(29) && training.engine().reports(true).size() == 5, "photos come from another thread");
+  card->photos.set_budget(20 * photo.size());
+  card->card.set_timing(true);
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> others;
+  for (uint64_t first : {uint64_t(100), uint64_t(1000)})
+    others.emplace_back([&, first] {
+      for (uint64_t key = first; !stop; key = first + (key + 1) % 50) {
+        card->photos.put(key, photo.data(), photo.size());
+        if (key % 3 == 0) card->photos.forget(key - 1);
+        std::this_thread::yield();
+      }
+    });
+  Floats found[2];
+  std::vector<std::thread> trainings;
+  for (int k = 0; k < 2; k++)
+    trainings.emplace_back([&, k] {
+      for (int turn = 0; turn < 3; turn++) {
+        found[k] = Training(60, 40, 23, card).all();
+        card->card.use(), card->card.timings();
+      }
+    });
+  for (std::thread& one : trainings) one.join();
+  stop = true;
+  for (std::thread& one : others) one.join();
+  check(same_bits(found[0], expected) && same_bits(found[1], expected), "two trainings and photos from other threads do not disturb each other");
+  check(card->photos.bytes() <= 20 * photo.size(), "photos keep to their budget");
+}
+
+// On a card without room for a photo more, growth happens all the same and gives the same bits.
+void photos_give_way() {
+  constexpr size_t kAll = 16l << 30;
+  size_t needed = 0;
+  Floats expected;
+  {
+    Training frugal(60);
+    expected = frugal.all(), needed = frugal.engine().arena().most_bytes();
+  }
+  standin().option("foreign", long(kAll - size_t(double(needed + 64) / card::kShareOfMemory)));
+  const auto card = open();
+  standin().option("foreign", 0);
+  std::vector<uint8_t> photo(size_t(3) * 40 * 23, 100);
+  Training full(60, 40, 23, card);
+  for (uint64_t key = 100; key < 400; key++) card->photos.put(key, photo.data(), photo.size());
+  check(card->arena.bytes() + photo.size() > card->arena.limit(), "photos fill the card");
+  check(same_bits(full.all(), expected), "photos give way to Gaussians");
+  check(card->arena.most_bytes() <= card->arena.limit(), "the limit is never passed");
+  for (uint64_t key = 1000; key < 1400; key++) card->photos.put(key, photo.data(), photo.size());
+  const size_t photos = card->photos.bytes(), allocations = card->arena.allocations();
+  for (uint64_t key = 2000; key < 2020; key++) card->photos.put(key, photo.data(), photo.size());
+  check(card->photos.bytes() == photos && card->arena.allocations() == allocations, "on a full card photos take each other's places");
+}
+
+void models_share_a_card() {
+  const auto card = open();
+  const Floats expected = Training(60).all();
+  card->photos.set_budget(3 * 3 * 40 * 23);
+  size_t held = 0;
+  const auto events = standin().count("events");
+  for (int turn = 0; turn < 3; turn++) {
+    check(same_bits(Training(60, 40, 23, card).all(), expected), "a model on a card that others used");
+    if (!turn) held = card->arena.bytes();
+    check(card->arena.bytes() == held && standin().count("bytes") == held, "what a model held comes back");
+    card->photos.forget(0), card->photos.forget(1), card->photos.forget(2);
+  }
+  check(standin().count("events") <= events + 3, "events go with what they were for");  // of three photos
+  card->photos.set_budget(SIZE_MAX);
+  const size_t photos = card->photos.bytes();
+  std::vector<uint8_t> photo(5000);
+  for (uint64_t key = 10; key < 20; key++) card->photos.put(key, photo.data(), photo.size()), card->photos.forget(key);
+  check(card->photos.bytes() == photos + photo.size(), "a photo that was forgotten leaves its place to the next");
+}
+
+// Nobody can be copied: all rows stay, in a new order.
+void relocation_of_faint_rows_only() {
+  Model model(50, false);
+  std::vector<float> before, after;
+  for (int i = 0; i < 50; i++) {
+    float* row = &model.geometry[size_t(i) * kGeometryWidth];
+    row[kOpacityLogit] = -9, before.push_back(row[kMean]);
+  }
+  card::Engine engine(open());
+  engine.upload(50, {model.geometry.data(), model.harmonics.data(), model.moments.data(), model.first.data(), model.second.data()}, true);
+  const card::u32 keys[card::kRandomKeys] = {1, 2, 3, 4, 5};
+  const card::Change change = engine.relocate(80, 0.005, keys);
+  Floats geometry(size_t(50) * kGeometryWidth);
+  engine.download(0, engine.count(), {geometry.data(), nullptr, nullptr, nullptr, nullptr});
+  for (int i = 0; i < 50; i++) after.push_back(geometry[size_t(i) * kGeometryWidth + kMean]);
+  std::sort(before.begin(), before.end()), std::sort(after.begin(), after.end());
+  check(engine.count() == 50 && !change.cloned && !change.pruned && before == after, "where all rows are faint all stay");
 }
 
 // Photos of several chunks, more of them than there are chunks on their way, in memory that is reused.
 void photos_arrive_as_they_were_sent() {
-  card::Engine engine(0, images);
+  card::Engine engine(open());
   const size_t bytes = (size_t(9) << 20) + 11;
   engine.photos().set_budget(2 * bytes);
   std::vector<uint8_t> sent(bytes), found(bytes);
@@ -226,21 +223,25 @@ void more_pairs_find_room() {
     engine.image_to_host(colour.data(), transmittance.data());
     return colour;
   };
-  card::Engine one(0, images), two(0, images);
+  card::Engine one(open()), two(open());
   drawn(one, small);
   const card::u32 few = one.pair_count();
   check(same_bits(drawn(one, large), drawn(two, large)) && one.pair_count() > 3 * few + 3000, "more pairs than ever before find room");
 }
 
 int run(bool quick) {
+  ends_at_once = quick;
   late_queues_change_nothing();
   more_pairs_find_room();
   photos_arrive_as_they_were_sent();
+  photos_give_way();
+  models_share_a_card();
+  relocation_of_faint_rows_only();
   nothing_is_allocated_in_the_steady_state();
   if (quick) return std::printf("%d checks, %d failures\n", checks, failures), failures ? 1 : 0;
   awkward_sizes();
   the_limit_is_kept();
-  photos_from_another_thread();
+  everything_at_once();
   out_of_memory_anywhere();
   a_card_that_disappears();
   std::printf("%d checks, %d failures\n", checks, failures);

@@ -15,6 +15,7 @@ struct Options {
   long allocations_left = -1;                // STANDIN_ALLOCATIONS: so many, then none; -1: no limit
   long launches_left = -1;                   // STANDIN_LAUNCHES: then the card is gone; -1: it stays
   int capability = 120, devices = 1, driver = 13000;  // STANDIN_CAPABILITY, STANDIN_DEVICES, STANDIN_DRIVER
+  bool wander = false;                       // STANDIN_WANDER=1: queues run late or early, at random
   bool eager = false;                        // STANDIN_EAGER=1: queues run at once, hiding what tests are there to find
 };
 extern Options options;

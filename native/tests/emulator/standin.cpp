@@ -36,12 +36,13 @@ bool set_option(const std::string& name, const std::string& value) {
   else if (name == "devices") options.devices = int(number);
   else if (name == "driver") options.driver = int(number);
   else if (name == "eager") options.eager = number;
+  else if (name == "wander") options.wander = number;
   else return false;
   return true;
 }
 
 void read_environment() {
-  for (const char* name : {"seed", "preempt", "checks", "memory", "foreign", "allocations", "launches", "capability", "devices", "driver", "eager"}) {
+  for (const char* name : {"seed", "preempt", "checks", "memory", "foreign", "allocations", "launches", "capability", "devices", "driver", "eager", "wander"}) {
     std::string variable = std::string("STANDIN_") + name;
     for (char& c : variable) c = char(toupper(c));
     if (const char* value = getenv(variable.c_str())) set_option(name, value);
@@ -56,7 +57,7 @@ enum Code { kOk = 0, kInvalid = 1, kOutOfMemory = 2, kNotInitialized = 3, kNoDev
 
 std::string last_problem;
 bool initialized = false;
-uint64_t launches = 0, waits = 0;
+uint64_t launches = 0, waits = 0, events = 0;
 size_t host_bytes = 0;
 
 int problem(int code, const std::string& what) {
@@ -190,8 +191,8 @@ API int cuStreamCreate(void** stream, unsigned) { ENTER; return *stream = new_st
 API int cuStreamDestroy_v2(void* stream) { ENTER; return delete_stream(static_cast<Stream*>(stream)), kOk; }
 API int cuStreamSynchronize(void* stream) { ENTER; return waits++, run_stream(static_cast<Stream*>(stream)), sticky_error(); }
 API int cuStreamWaitEvent(void* stream, void* event, unsigned) { ENTER; return enqueue_wait(static_cast<Stream*>(stream), static_cast<Event*>(event)), sticky_error(); }
-API int cuEventCreate(void** event, unsigned) { ENTER; return *event = new Event, kOk; }
-API int cuEventDestroy_v2(void* event) { ENTER; return run_everything(), delete static_cast<Event*>(event), kOk; }
+API int cuEventCreate(void** event, unsigned) { ENTER; return *event = new Event, events++, kOk; }
+API int cuEventDestroy_v2(void* event) { ENTER; return run_everything(), delete static_cast<Event*>(event), events--, kOk; }
 API int cuEventRecord(void* event, void* stream) { ENTER; return enqueue_record(static_cast<Stream*>(stream), static_cast<Event*>(event)), sticky_error(); }
 API int cuEventSynchronize(void* event) { ENTER; return waits++, run_until_done(static_cast<Event*>(event)), sticky_error(); }
 API int cuEventQuery(void* event) { ENTER; return static_cast<Event*>(event)->done < static_cast<Event*>(event)->recorded ? 600 : sticky_error(); }
@@ -240,6 +241,7 @@ API unsigned long long standin_count(const char* what) {
   const std::string name = what;
   if (name == "launches") return launches;
   if (name == "waits") return waits;
+  if (name == "events") return events;
   if (name == "bytes") return bytes_in_use();
   if (name == "most bytes") return most_bytes_in_use();
   if (name == "switches") return emulator::machine.switches;

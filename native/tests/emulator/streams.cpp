@@ -35,15 +35,24 @@ void run_one(Stream& s) {
   if (item.records) item.records->done = item.number;
 }
 
+bool run_any() {  // of what may run
+  std::vector<Stream*> ready;
+  for (Stream* s : streams)
+    if (may_run(*s)) ready.push_back(s);
+  if (!ready.empty()) run_one(*ready[emulator::machine.next_random() % ready.size()]);
+  return !ready.empty();
+}
+
 template <class Enough> void run_until(Enough enough) {
   if (enough()) return;
   Working working;
-  while (!enough()) {
-    std::vector<Stream*> ready;
-    for (Stream* s : streams)
-      if (may_run(*s)) ready.push_back(s);
-    if (ready.empty()) return;
-    run_one(*ready[emulator::machine.next_random() % ready.size()]);
+  while (!enough())
+    if (!run_any()) return;
+}
+
+void run_some() {  // as a card may or may not have done by now
+  Working working;
+  while (emulator::machine.next_random() % 4 && run_any()) {
   }
 }
 
@@ -60,6 +69,7 @@ int enqueue(Stream* s, Work work) {
   if (sticky) return sticky;
   of(s).queue.push_back({std::move(work)});
   if (options.eager) run_everything();
+  else if (options.wander && emulator::machine.next_random() % 4 == 0) run_some();
   return 0;
 }
 void enqueue_record(Stream* s, Event* e) { of(s).queue.push_back({nullptr, e, nullptr, ++e->recorded}); }

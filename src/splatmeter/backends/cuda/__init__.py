@@ -22,32 +22,26 @@ BYTES_PER_PIXEL = 70
 
 FIXED_BYTES = 64 * 2**20
 
-PHOTO_SHARE = 4
-"""Photos may fill one part in so many of the card's memory; the rest is the Gaussians'."""
-
 _NEW = OptimizerState()
 
 
 def cuda_backend(number: int = 0, threads: int | None = None) -> Backend:
     """The card with this number; the CPU engine reads files and helps where a model is only looked at."""
     host = native_engine(threads)
-    first = _opened(number)
-    photos = CardPhotos(first)
-    free: list[Any] = [first]  # the card as it was opened; further models open it again
+    card = open_card(number)  # one for all models; what a model holds of it goes with the model
 
     def upload(table: Table, optimizer: OptimizerState = _NEW) -> CudaModel:
-        card = free.pop() if free else _opened(number)
         return CudaModel(card, host.kernels(), table, optimizer)
 
     def synchronize() -> None:
         with told_in_our_words():
-            first.synchronize()
+            card.synchronize()
 
     return Backend(
-        facts=_facts(number, first, host.native.threads),
-        memory=_memory(first),
+        facts=_facts(number, card, host.native.threads),
+        memory=_memory(card),
         upload=upload,
-        photo=photos.deliver,
+        photo=CardPhotos(card).deliver,
         similarity=host.similarity,
         neighbour_distance=host.neighbour_distance,
         morton_order=host.morton_order,
@@ -55,23 +49,17 @@ def cuda_backend(number: int = 0, threads: int | None = None) -> Backend:
     )
 
 
-def _opened(number: int) -> Any:
-    card = open_card(number)
-    card.set_photo_budget(card.limit // PHOTO_SHARE)
-    return card
-
-
 def _memory(card: Any) -> EngineMemory:
     return EngineMemory(
         per_gaussian=BYTES_PER_GAUSSIAN,
         per_pixel=BYTES_PER_PIXEL,
         fixed=FIXED_BYTES,
-        available=lambda: card.limit - card.bytes,
+        available=lambda: card.available,
         held=lambda: card.bytes,
         peak=lambda: card.most_bytes,
         reset_peak=lambda: card.reset_peak(),
         of_the_host=False,
-        photo_budget=card.limit // PHOTO_SHARE,
+        photos_give_way=True,
     )
 
 

@@ -31,6 +31,14 @@ def open_card(number: int) -> Any:
         return _native.Card(number, images())
 
 
+def model_on(card: Any) -> Any:
+    """The extension's place for one more table on that card."""
+    from splatmeter import _native  # type: ignore[attr-defined]
+
+    with told_in_our_words():
+        return _native.CardModel(card)
+
+
 @contextmanager
 def told_in_our_words() -> Iterator[None]:
     """The extension's CardError(kind, sentence) as the error that fits."""

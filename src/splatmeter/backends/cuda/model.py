@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter.backend import Change, GrowthRule, OptimizerState, TrainStep
 from splatmeter.backends import lazy_adam
-from splatmeter.backends.cuda.card import told_in_our_words
+from splatmeter.backends.cuda.card import model_on, told_in_our_words
 from splatmeter.backends.host_model import CHUNK_ROWS, chunks, without_moments
 from splatmeter.backends.kernels import Kernels, Picture, exploration
 from splatmeter.backends.lazy_adam import PENDING_AGES, LazyTable, Pending
@@ -30,7 +31,7 @@ _ARRAYS = list(WIDTHS)
 class CardTicket:
     """Of one step; the model fills it in when the step's report has come."""
 
-    __slots__ = ("_model", "similarity")
+    __slots__ = ("__weakref__", "_model", "similarity")
 
     def __init__(self, model: CudaModel, similarity: Similarity | None = None) -> None:
         self._model = model
@@ -51,10 +52,12 @@ class CardTicket:
 
 class CudaModel:
     def __init__(self, card: Any, kernels: Kernels, table: Table, optimizer: OptimizerState) -> None:
-        self._card = card
+        self._card = card = model_on(card)
         self._kernels = kernels  # of the CPU, for copies that are only read
         self._trainable = table.trainable
-        self._tickets: dict[int, CardTicket] = {}
+        self._current = False  # every row is up to date for certain
+        # tickets hold the model and not the other way round: memory comes back as soon as nobody wants it
+        self._tickets: WeakValueDictionary[int, CardTicket] = WeakValueDictionary()
         with told_in_our_words():
             card.upload(*(getattr(table, name) for name in WIDTHS))
             constants = (lazy_adam.BETA1, lazy_adam.BETA2, lazy_adam.EPSILON, lazy_adam.SETTLE_INTERVAL)
@@ -81,23 +84,20 @@ class CudaModel:
         card, photo = self._card, order.photo
         if card.stopped:
             return CardTicket(self, _NO_NUMBERS)
+        self._current = self._current and not order.learns
         with told_in_our_words():
-            card.put_photo(
-                photo.key, photo.pixels, True
-            )  # mostly there already; it stays until the step is on its way
             number = card.learn(
                 camera_row(order.camera),
                 look(order.settings),
                 photo.key,
+                photo.pixels,  # mostly there already
                 order.ssim_weight,
                 rates_row(order.rates),
                 order.learns,
             )
             ticket = self._tickets[number] = CardTicket(self)
             if order.explore is not None and self.count:
-                self.collect(wait=True)  # a step without a number must not be explored from
-                if not card.stopped:
-                    self._explore(order)
+                self._explore(order)  # the card itself knows whether the step had a number
         return ticket
 
     def _explore(self, order: TrainStep) -> None:
@@ -125,8 +125,10 @@ class CudaModel:
 
     # ---- the set of Gaussians -----------------------------------------------------------------------------
     def settle(self) -> None:
-        with told_in_our_words():
-            self._card.settle()
+        if not self._current:
+            with told_in_our_words():
+                self._card.settle()
+            self._current = True
 
     def grow(self, rule: GrowthRule) -> Change:
         if rule.strategy == "none":
@@ -186,6 +188,9 @@ class CudaModel:
     def mean_opacity(self) -> float:
         if not self.count:
             return math.nan
+        if self._current:
+            with told_in_our_words():
+                return self._card.summary()[0]
         parts = (self._settled(chunk) for chunk in chunks(range(self.count)))
         return sum(part.count * gaussians.mean_opacity(part) for part in parts) / self.count
 
