@@ -55,7 +55,7 @@ class ExportArguments:
     title: str | None = None
     """Of a page; by default the name of the scene's folder."""
     with_photos: bool = False
-    """Put photos into the page to compare with: at most 48, small, without what cameras write beside pixels."""
+    """Put photos into the page to compare with: at most 48, small, and nothing but pixels."""
     source_path: Path | None = None
     """Scene folder, for the page's views and photos; by default the one the run was trained on."""
     max_gaussians: int | None = None
@@ -96,8 +96,9 @@ def _form(chosen: ExportArguments) -> str:
     form = chosen.format or fitting[suffix][0]
     if form not in fitting[suffix]:
         raise UsageError(f"--format {form} does not fit {chosen.output.name}; change one of them.")
-    if form != "page" and (chosen.title is not None or chosen.with_photos or chosen.max_gaussians is not None):
-        raise UsageError("--title, --with-photos and --max-gaussians are for pages; name a file ending in .html.")
+    wishes = (chosen.title, chosen.max_gaussians, chosen.with_photos or None)
+    if form != "page" and wishes != (None, None, None):
+        raise UsageError("--title, --with-photos and --max-gaussians are for pages; write to a .html file.")
     return form
 
 

@@ -61,7 +61,7 @@ def made(opened: models.Opened, wishes: PageWishes) -> Made:
     views = viewpoints.evenly(_views(opened, wishes))
     packed = assemble.packed_text(table, degree)
     if not packed.packed.count:
-        raise InputError(f"{opened.path} holds no Gaussians that could be seen; there is nothing to show.")
+        raise InputError(f"{opened.path} holds no Gaussians to show.")
     means = table.geometry[:, MEANS].astype(np.float64)
     content = assemble.Content(
         title=title_of(opened) if wishes.title is None else wishes.title,
@@ -97,7 +97,7 @@ def _few_enough(table: Table, limit: int | None) -> Table:
 
 
 def _settings(opened: models.Opened, wishes: PageWishes) -> RasterSettings:
-    """As trained, background included; else what the file tells; else plain 3DGS, as other programs write it."""
+    """As trained, with its background; else what the file tells; else plain 3DGS, as others write it."""
     degree, told = opened.model.sh_degree, opened.model.settings()
     if opened.config is not None:
         settings = opened.config.raster_settings(degree)
@@ -134,7 +134,7 @@ def _views(opened: models.Opened, wishes: PageWishes) -> list[Viewpoint]:
 
 
 def known_cameras(folder: Path | None) -> list[Viewpoint]:
-    """Of cameras.json, in order of the photos' names; nothing where it is garbled, as if it were not there."""
+    """Of cameras.json, in order of the photos' names; a garbled file is as good as none."""
     try:
         entries = json.loads((folder / "cameras.json").read_text("utf-8")) if folder else []
         entries = sorted(entries, key=lambda entry: str(entry["img_name"]))
@@ -191,7 +191,8 @@ def held_out_psnr(opened: models.Opened) -> float | None:
 
 def _facts(opened: models.Opened, count: int) -> list[str]:
     found = held_out_psnr(opened)
-    return [f"{count_text(count)} Gaussians", *([] if found is None else [f"{found:.2f} dB on held-out photos"])]
+    told = [] if found is None else [f"{found:.2f} dB on held-out photos"]
+    return [f"{count_text(count)} Gaussians", *told]
 
 
 def _details(
@@ -200,7 +201,7 @@ def _details(
     found = held_out_psnr(opened)
     held = sum(view.held_out for view in views)
     filtered = f"{settings.kernel_size:g} px²" + (", opacity compensated" if settings.compensate else "")
-    told = [("Gaussians", f"{count:,}"), ("Colour", f"spherical harmonics to degree {degree}"), ("2D filter", filtered)]
+    told = [("Gaussians", f"{count:,}"), ("Colour", f"harmonics to degree {degree}"), ("2D filter", filtered)]
     if views:
         told.append(("Views", f"{len(views)}" + (f", {held} of them held out" if held else "")))
     if found is not None:
@@ -210,7 +211,7 @@ def _details(
 
 # ---- what rounding costs ----------------------------------------------------------------------------------
 def rounding(opened: models.Opened, page: Made, engine: Callable[[], Backend]) -> str:
-    """The page's model against the model itself, both drawn by our engine; a sentence, empty without cameras."""
+    """The page's Gaussians against the model's, both drawn by our engine; empty without cameras."""
     if not page.views:
         return ""
     backend = engine()
@@ -222,7 +223,8 @@ def rounding(opened: models.Opened, page: Made, engine: Callable[[], Backend]) -
         camera = _smaller(view.camera)
         pictures = [to_8bit(model.render(camera, settings).color) for model in (first, second)]
         found.append(min(psnr(*pictures), 99.0))
-    return f"Rounding: {np.mean(found):.1f} dB between the page's Gaussians and the model's ({len(found)} views)."
+    mean = float(np.mean(found))
+    return f"Rounding: {mean:.1f} dB between the page's Gaussians and the model's ({len(found)} views)."
 
 
 def _smaller(camera: Pinhole) -> Pinhole:

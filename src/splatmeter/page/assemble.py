@@ -1,7 +1,7 @@
 """One HTML file from a packed model, its views and the files in web/: a pure function of them.
 
-The scripts are modules that import each other by name, so that Node can test them one by one. In the page they
-stand one after the other in one scope, without their import and export words.
+The scripts are modules that import each other by name, so that Node can test them one by one. In the page
+they stand one after the other in one scope, without their import and export words.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from splatmeter.page.viewpoints import Surroundings, Viewpoint, record
 
 BYTES_PER_GAUSSIAN = 40
 """Of the page: 500,000 in 20 MB."""
-COARSER = (1.0, 1.5, 2.2, 3.3, 5.0)
+COARSER = (1.0, 1.5, 2.2, 3.3, 5.0, 8.0, 12.0, 20.0)
 """Steps of the higher harmonics, tried in turn until the Gaussians have so few bytes."""
 PAGE = ("math", "camera", "controls", "decode", "renderer", "sorting", "viewer", "interface", "main")
 WORKER = ("decode", "sort", "worker")

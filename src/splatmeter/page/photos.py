@@ -19,7 +19,7 @@ MOST_PHOTOS = 48
 
 
 def encoded(view: View) -> str:
-    """The photo as it was trained on, decoded and encoded anew: no EXIF, no thumbnail, no name. A data address."""
+    """The photo as it was trained on, encoded anew: no EXIF, no thumbnail, no name. A data address."""
     image = Image.fromarray(np.ascontiguousarray(read(view.photo).transpose(1, 2, 0)))
     image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
     stream = io.BytesIO()

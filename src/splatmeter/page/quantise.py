@@ -1,11 +1,12 @@
 """A model as few bytes as a page can carry, and back again: every value is a whole number of steps.
 
-What a Gaussian loses is at most half a step of each value. Its 3D filter goes into scales and opacities first,
-as in a fused PLY; those too faint to be drawn by any camera are left out. `web/decode.js` reads the same bytes;
-`restored` is its twin, for tests and for telling what the steps cost.
+What a Gaussian loses is at most half a step of each value. Its 3D filter goes into scales and opacities
+first, as in a fused PLY; those too faint to be drawn by any camera are left out. `web/decode.js` reads the
+same bytes; `restored` is its twin, for tests and for telling what the steps cost.
 
-The bytes: per chunk of CHUNK neighbours the corner and the steps of its positions (float32), then planes, one
-byte a Gaussian each, in the order of PLANES; planes of like bytes are what deflate makes small.
+The bytes: per chunk of CHUNK neighbours the corner and the steps of its positions (float32), then planes of
+one byte a Gaussian in the order in which `quantised` names them: like bytes together are what deflate makes
+small.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ def quantised(table: Table, degree: int, coarseness: float = 1.0) -> Packed:
     corners, positions = _positions(means, np.exp(log_scales.min(axis=1)))
     scales = np.rint((log_scales - lowest) / LOG_SCALE_STEP).astype(np.int64)  # [M, 3]
     opacity = np.rint(opacities[rows] * OPACITY_LEVELS).astype(np.int64)  # [M]
-    harmonics = table.harmonics[rows, : 3 * coefficients_of(degree)].reshape(len(rows), -1, 3)
+    count = coefficients_of(degree)
+    harmonics = table.harmonics[rows, : 3 * count].reshape(len(rows), count, 3)
     planes = [
         *_two_planes(positions),
         *_two_planes(scales),
