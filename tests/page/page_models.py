@@ -28,14 +28,16 @@ def mixed_table(count: int, degree: int = 3, seed: int = 3) -> Table:
     generator = np.random.default_rng(seed)
     table = empty_table(count, trainable=False)
     table.geometry[:, MEANS] = generator.normal(size=(count, 3)) * [1.0, 0.6, 1.0]
-    table.geometry[:, LOG_SCALES] = generator.normal(-3.2, 0.7, (count, 3))
+    table.geometry[:, LOG_SCALES] = generator.normal(-4.3, 0.7, (count, 3))
     table.geometry[::7, LOG_SCALES.start] += 2.0  # needles
-    table.geometry[::50, LOG_SCALES] += 1.5  # giants
+    table.geometry[::50, LOG_SCALES] += 2.5  # giants
     table.geometry[:, ROTATIONS] = generator.normal(size=(count, 4))
     table.geometry[:, OPACITY_LOGITS] = generator.normal(0.5, 2.5, count)
-    table.geometry[:, FILTER_3D] = generator.uniform(0, 0.03, count)
+    table.geometry[:, FILTER_3D] = generator.uniform(0, 0.01, count)
     table.harmonics[:, :3] = generator.normal(0, 0.8, (count, 3))
-    table.harmonics[:, 3 : 3 * (degree + 1) ** 2] = generator.normal(0, 0.12, (count, 3 * (degree + 1) ** 2 - 3))
+    shining = generator.normal(0, 0.15, (count, 3 * (degree + 1) ** 2 - 3))
+    shining[generator.uniform(size=count) < 0.8] *= 0.03  # most things are dull
+    table.harmonics[:, 3 : 3 * (degree + 1) ** 2] = shining
     return table
 
 
