@@ -7,12 +7,12 @@ import dataclasses
 import numpy as np
 
 from splatmeter.ops import (
+    F64,
     FILTER_3D,
     LOG_SCALES,
     MEANS,
     OPACITY_LOGITS,
     ROTATIONS,
-    F64,
     Pinhole,
     RasterSettings,
     Table,
@@ -61,10 +61,10 @@ def ring(count: int = 6, up: tuple[float, float, float] = (0.0, -1.0, 0.0)) -> l
     return [looking(place, np.zeros(3), vertical) for place in places]
 
 
-def page_of(
-    table: Table, degree: int = 3, views: list[Viewpoint] | None = None, **changes: object
-) -> str:
-    views = [Viewpoint(camera, held_out=k == 1) for k, camera in enumerate(ring())] if views is None else views
+def page_of(table: Table, degree: int = 3, views: list[Viewpoint] | None = None, **changes: object) -> str:
+    views = (
+        [Viewpoint(camera, held_out=k == 1) for k, camera in enumerate(ring())] if views is None else views
+    )
     means = table.geometry[:, MEANS].astype(np.float64)
     content = Content(
         "A test", packed_text(table, degree), SETTINGS, views, surroundings(views, means), ["some facts"]

@@ -43,7 +43,10 @@ def test_a_title_stays_text() -> None:
     title = "</script><script>alert(1)</script>{{script}}<!--&amp;"
     text = page_of(mixed_table(20), title=title)
     assert text.count("<script") == 3 and text.count("</script") == 3
-    assert "<title>&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{script}}&lt;!--&amp;amp;</title>" in text
+    assert (
+        "<title>&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{script}}&lt;!--&amp;amp;</title>"
+        in text
+    )
     scene = re.search(r'id="scene">(.*?)</script>', text, re.DOTALL)
     assert scene and json.loads(scene[1])["title"] == title
 

@@ -73,7 +73,9 @@ def test_the_page_shows_what_was_trained(chromium: Browser, tmp_path: Path, degr
     assert [a for a in chromium.requests() if not a.startswith(("chrome:", "blob:"))] == [path.as_uri()]
 
 
-def test_inside_the_cloud_and_at_other_sizes_it_is_the_same_picture(chromium: Browser, tmp_path: Path) -> None:
+def test_inside_the_cloud_and_at_other_sizes_it_is_the_same_picture(
+    chromium: Browser, tmp_path: Path
+) -> None:
     """Close to the near plane, wider than the photo: the frame lies in the middle, the scene goes on around it."""
     table = mixed_table(2000)
     inside = looking(np.array([0.4, -0.1, -0.3]), np.array([-0.5, 0.2, 0.8]), np.array([0.0, -1.0, 0.0]))
@@ -102,7 +104,9 @@ def test_hands_keys_and_buttons_do_what_the_help_says(chromium: Browser, tmp_pat
 
     chromium.click("#compare")
     chromium.evaluate(STILL, 300)
-    frame_of = "const b = document.getElementById('photo').getBoundingClientRect(); return [b.width, b.height]"
+    frame_of = (
+        "const b = document.getElementById('photo').getBoundingClientRect(); return [b.width, b.height]"
+    )
     assert chromium.evaluate(frame_of) == pytest.approx([640, 480], abs=1)
     chromium.click("#compare")
 
@@ -156,7 +160,9 @@ def test_nothing_lies_outside_of_a_phone(chromium: Browser, tmp_path: Path, widt
         ("window.Worker = class { constructor() { throw new Error('No worker.') } }", "No worker."),
     ],
 )
-def test_a_browser_that_cannot_says_so(chromium: Browser, tmp_path: Path, missing: str, sentence: str) -> None:
+def test_a_browser_that_cannot_says_so(
+    chromium: Browser, tmp_path: Path, missing: str, sentence: str
+) -> None:
     added = chromium.protocol("Page.addScriptToEvaluateOnNewDocument", source=missing)
     try:
         path = tmp_path / "page.html"
@@ -177,8 +183,21 @@ def test_a_trained_garden_in_the_page(chromium: Browser, tmp_path: Path) -> None
 
     scene = demo.cached_demo_scene(quick=True)
     run = tmp_path / "run"
-    words = ["-s", str(scene), "-m", str(run), "--eval", "--preset", "fast", "--iterations", "1200", "--quiet"]
-    assert train.run([*words, "--save-iterations", "1200", "--test-iterations", "1200", "--device", "cpu"]) == 0
+    words = [
+        "-s",
+        str(scene),
+        "-m",
+        str(run),
+        "--eval",
+        "--preset",
+        "fast",
+        "--iterations",
+        "1200",
+        "--quiet",
+    ]
+    assert (
+        train.run([*words, "--save-iterations", "1200", "--test-iterations", "1200", "--device", "cpu"]) == 0
+    )
     assert export.run([str(run), "-o", str(tmp_path / "made.html")]) == 0
     opened(chromium, tmp_path, (tmp_path / "made.html").read_text("utf-8"))
     model = models.open_model(run, -1, some_backend)

@@ -18,7 +18,8 @@ from splatmeter.page.viewpoints import record
 
 WEB = Path(assemble.__file__).parent / "web"
 pytestmark = pytest.mark.skipif(
-    not shutil.which("node"), reason="node is not installed: the page's scripts were not run outside a browser"
+    not shutil.which("node"),
+    reason="node is not installed: the page's scripts were not run outside a browser",
 )
 
 

@@ -80,7 +80,7 @@ def _model_page(lab: Lab, folder: Path) -> ModelPage | None:
     if best is None or not best.page.is_file():
         return None
     size = bytes_text(best.page.stat().st_size)
-    return ModelPage(best.phase, best.run, address(best.page, folder), size)
+    return ModelPage(best.phase, best.run, address(best.page.parent, folder) + best.page.name, size)
 
 
 def kept_renders(lab: Lab) -> list[Source]:
