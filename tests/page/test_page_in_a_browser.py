@@ -1,4 +1,4 @@
-"""The page in Chromium, drawn by the processor: its picture against our own engine's, hands, keys and silence."""
+"""The page in Chromium, drawn by the processor: its picture against our engine's, hands, keys, silence."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def ours(table: Table, camera: Pinhole, settings: RasterSettings = SETTINGS) -> 
 
 @pytest.mark.parametrize("degree", [0, 1, 2, 3])
 def test_the_page_shows_what_was_trained(chromium: Browser, tmp_path: Path, degree: int) -> None:
-    """Needles, giants, faint ones, an off-centre principal point, unequal focal lengths, a white background."""
+    """Needles, giants, faint ones, an off-centre principal point, unequal focal lengths, white behind it."""
     table = mixed_table(3000, degree)
     settings = dataclasses.replace(SETTINGS, sh_degree=degree, background=(1.0, 1.0, 1.0))
     path = opened(chromium, tmp_path, page_of(table, degree, settings=settings))
@@ -76,7 +76,7 @@ def test_the_page_shows_what_was_trained(chromium: Browser, tmp_path: Path, degr
 def test_inside_the_cloud_and_at_other_sizes_it_is_the_same_picture(
     chromium: Browser, tmp_path: Path
 ) -> None:
-    """Close to the near plane, wider than the photo: the frame lies in the middle, the scene goes on around it."""
+    """Close to the near plane, wider than the photo: the scene goes on around the frame."""
     table = mixed_table(2000)
     inside = looking(np.array([0.4, -0.1, -0.3]), np.array([-0.5, 0.2, 0.8]), np.array([0.0, -1.0, 0.0]))
     opened(chromium, tmp_path, page_of(table, views=[Viewpoint(inside)]))
@@ -145,9 +145,10 @@ def test_a_lost_context_comes_back(chromium: Browser, tmp_path: Path) -> None:
 def test_nothing_lies_outside_of_a_phone(chromium: Browser, tmp_path: Path, width: int, height: int) -> None:
     opened(chromium, tmp_path, page_of(mixed_table(200), title="A very long title " * 8), width, height)
     outside = (
-        "return [...document.querySelectorAll('header, nav, .group, nav button:not([hidden])')].filter((one) =>"
-        " { const box = one.getBoundingClientRect(); return box.left < 0 || box.top < 0 ||"
-        " box.right > innerWidth + 0.5 || box.bottom > innerHeight + 0.5 }).map((one) => one.id || one.tagName)"
+        "return [...document.querySelectorAll('header, nav, .group, nav button:not([hidden])')]"
+        ".filter((one) => { const box = one.getBoundingClientRect(); return box.left < 0 || box.top < 0 ||"
+        " box.right > innerWidth + 0.5 || box.bottom > innerHeight + 0.5 })"
+        ".map((one) => one.id || one.tagName)"
     )
     assert chromium.evaluate(outside) == []
 
