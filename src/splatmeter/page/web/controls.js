@@ -46,7 +46,7 @@ const TURNING = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], Arrow
 
 /**
  * Listens on an element and calls `act` with what was meant:
- * orbit(dx, dy), pan(dx, dy), zoom(factor), focus(x, y) in CSS pixels; `held(seconds)` asks what the keys do.
+ * orbit(dx, dy), pan(dx, dy), zoom(factor), focus(x, y) in CSS pixels, fly(); `held()` tells what the keys want.
  */
 export function hands(element, act) {
   const pointers = new Map(), keys = new Set();
@@ -65,7 +65,6 @@ export function hands(element, act) {
     element.setPointerCapture(event.pointerId);
     pointers.set(event.pointerId, [event.clientX, event.clientY]);
     spread = apart();
-    act.begin();
     if (event.pointerType !== "touch" || pointers.size > 1) return;
     const near = Math.hypot(event.clientX - tapped.x, event.clientY - tapped.y) < 30;
     if (event.timeStamp - tapped.time < 320 && near) act.focus(event.clientX, event.clientY);
@@ -93,17 +92,16 @@ export function hands(element, act) {
   element.addEventListener("wheel", (event) => {
     event.preventDefault();
     const pixels = event.deltaY * (event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? 400 : 1);
-    act.begin();
     act.zoom(Math.exp(clamp(pixels, -300, 300) * (event.ctrlKey ? 0.008 : 0.0016)));
   }, { passive: false });
 
   addEventListener("keydown", (event) => {
-    const typing = /^(INPUT|SELECT|TEXTAREA|BUTTON)$/.test(event.target.tagName) && event.code.startsWith("Arrow");
+    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
     if (event.ctrlKey || event.metaKey || event.altKey || typing) return;
     if (!FLYING[event.code] && !TURNING[event.code]) return;
     event.preventDefault();
     keys.add(event.code);
-    act.begin();
+    act.fly();
   });
   addEventListener("keyup", (event) => keys.delete(event.code));
   addEventListener("blur", () => {

@@ -25,16 +25,18 @@ export function viewer({ canvas, scene, sorting, draw }) {
       requestAnimationFrame(step);
     }
   };
+  /** From here on the visitor steers; a journey under way ends where it is. */
+  const steered = () => {
+    if (journey) distance = distanceAhead(view, scene.focus, size);
+    journey = null;
+    tell("moved");
+    wake();
+  };
   const act = {
-    begin: () => {
-      if (journey) distance = distanceAhead(view, scene.focus, size);
-      journey = null;
-      tell("moved");
-      wake();
-    },
-    orbit: (dx, dy) => (owed.orbit[0] += dx, owed.orbit[1] += dy, wake()),
-    pan: (dx, dy) => (owed.pan[0] += dx, owed.pan[1] += dy, wake()),
-    zoom: (factor) => (owed.zoom += Math.log(factor), wake()),
+    orbit: (dx, dy) => (owed.orbit[0] += dx, owed.orbit[1] += dy, steered()),
+    pan: (dx, dy) => (owed.pan[0] += dx, owed.pan[1] += dy, steered()),
+    zoom: (factor) => (owed.zoom += Math.log(factor), steered()),
+    fly: steered,
     focus: (x, y) => {
       const box = canvas.getBoundingClientRect(), dense = canvas.width / box.width;
       const camera = pinholeOn(view, canvas.width, canvas.height, cut);
@@ -46,6 +48,7 @@ export function viewer({ canvas, scene, sorting, draw }) {
   /** Looks at a point of the scene, which becomes what one turns around. */
   function turnTo({ depth, x, y, camera }) {
     if (!(depth > 0)) return;
+    steered();
     const aside = [((x - camera.cx) / camera.fx) * depth, ((y - camera.cy) / camera.fy) * depth, depth];
     const goal = moved(view, [aside[0], aside[1], 0]);
     distance = depth;
