@@ -16,7 +16,7 @@ from page_models import SETTINGS, looking, mixed_table, page_of, ring
 from PIL import Image
 
 from splatmeter.evaluate.metrics import psnr
-from splatmeter.ops import Pinhole, RasterSettings, Table
+from splatmeter.ops import LOG_SCALES, OPACITY_LOGITS, Pinhole, RasterSettings, Table
 from splatmeter.page.viewpoints import Viewpoint
 from splatmeter.render.rendering import to_8bit
 
@@ -128,6 +128,22 @@ def test_hands_keys_and_buttons_do_what_the_help_says(chromium: Browser, tmp_pat
     chromium.press("#help", "\ue00c")  # Escape
     assert chromium.evaluate("return document.getElementById('help').open") is False
     assert chromium.complaints() == []
+
+
+def test_three_gaussians_are_enough(chromium: Browser, tmp_path: Path) -> None:
+    table = mixed_table(3)
+    table.geometry[:, LOG_SCALES], table.geometry[:, OPACITY_LOGITS] = -1.5, 3
+    opened(chromium, tmp_path, page_of(table))
+    assert psnr(shown(chromium, 0, 240, 180), ours(table, ring()[0])) > 45
+
+
+def test_who_turns_a_phone_sees_the_whole_of_it(chromium: Browser, tmp_path: Path) -> None:
+    opened(chromium, tmp_path, page_of(mixed_table(50)), 390, 844)
+    size = {"width": 844, "height": 390, "deviceScaleFactor": 3, "mobile": True}
+    chromium.protocol("Emulation.setDeviceMetricsOverride", **size)
+    chromium.evaluate(STILL, 500)
+    pixels = "const c = document.getElementById('canvas'); return [c.width, c.height]"
+    assert chromium.evaluate(pixels) == [1688, 780], "two pixels a CSS pixel are enough"
 
 
 def test_a_lost_context_comes_back(chromium: Browser, tmp_path: Path) -> None:

@@ -106,6 +106,8 @@ def test_half_a_million_need_at_most_twenty_megabytes(monkeypatch: pytest.Monkey
     """Noise is the worst there is: nothing in it repeats. Coarser steps are taken until it fits."""
     table = mixed_table(4000)
     table.harmonics[:, 3:] *= 5
+    assert assemble.packed_text(table, 3).coarseness == 1, "a small page is no page to save on"
+    monkeypatch.setattr(assemble, "SMALL", 0)
     taken = assemble.packed_text(table, 3)
     assert len(taken.text) <= 40 * taken.packed.count and taken.coarseness > 1
     gentle = dataclasses.replace(table, harmonics=table.harmonics * np.float32(0.02))

@@ -23,6 +23,8 @@ from splatmeter.page.viewpoints import Surroundings, Viewpoint, record
 
 BYTES_PER_GAUSSIAN = 40
 """Of the page: 500,000 in 20 MB."""
+SMALL = 1_000_000
+"""Bytes that no page needs to save."""
 COARSER = (1.0, 1.5, 2.2, 3.3, 5.0, 8.0, 12.0, 20.0)
 """Steps of the higher harmonics, tried in turn until the Gaussians have so few bytes."""
 PAGE = ("math", "camera", "controls", "decode", "renderer", "sorting", "viewer", "interface", "main")
@@ -60,11 +62,12 @@ class Content:
 
 
 def packed_text(table: Table, degree: int) -> Gaussians:
-    """As fine as BYTES_PER_GAUSSIAN allows."""
+    """As fine as BYTES_PER_GAUSSIAN allows; small models stay as they are."""
     for coarseness in COARSER:
         packed = quantised(table, degree, coarseness)
         text = base64.b64encode(zlib.compress(packed.data, 6)).decode("ascii")
-        if len(text) <= BYTES_PER_GAUSSIAN * packed.count or degree == 0 or coarseness == COARSER[-1]:
+        enough = len(text) <= max(BYTES_PER_GAUSSIAN * packed.count, SMALL)
+        if enough or degree == 0 or coarseness == COARSER[-1]:
             return Gaussians(packed, text, coarseness)
     raise AssertionError("the last one is always taken")
 
