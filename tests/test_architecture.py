@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import TypeGuard
 
@@ -12,7 +13,7 @@ from splatmeter.ops import WIDTHS
 
 SOURCE = Path(__file__).parent.parent / "src" / "splatmeter"
 SHARED = ("units", "errors", "events", "memory", "ops", "backend", "places")
-TRAINER = ("photos", "scene", "gaussians", "densify", "render", "evaluate", "train")
+TRAINER = ("photos", "scene", "gaussians", "densify", "render", "evaluate", "train", "page")
 ENGINES_MAY_USE = {"gaussians", "densify", "backends"}
 LAB_MAY_USE = {"units", "errors", "events", "lab"}
 LONGEST_FILE = 330
@@ -69,14 +70,15 @@ def test_a_word_uses_only_the_words_before_it(path: Path) -> None:
         assert imported_words(path) <= permitted
 
 
-ABOVE_THE_ENGINES = ("render", "evaluate", "train", "listeners", "cli", "api")
+ABOVE_THE_ENGINES = ("render", "evaluate", "train", "page", "listeners", "cli", "api")
 HOST_TABLES = {
     "train/import_pth.py",
     "cli/doctor.py",
     "cli/export.py",
     "cli/profile.py",
     "cli/preview.py",
-    "cli/view.py",
+    "cli/export_page.py",
+    "page/quantise.py",
 }
 """What these touch they made or read themselves, or was downloaded for them."""
 MODEL_ARRAYS = {*WIDTHS, "_table", "_handle", "_kernels"}
@@ -95,6 +97,16 @@ def test_nothing_above_the_engines_touches_a_models_arrays(path: Path) -> None:
     tree = ast.parse(path.read_text("utf-8"))
     touched = {node.attr for node in ast.walk(tree) if _of_somebody_else(node)} & MODEL_ARRAYS
     assert not touched, f"{path.name} touches {', '.join(sorted(touched))}"
+
+
+WEB = sorted(path for path in (SOURCE / "page" / "web").iterdir() if path.suffix in (".js", ".glsl", ".css"))
+
+
+@pytest.mark.parametrize("path", WEB, ids=lambda p: p.name)
+def test_what_runs_in_the_page_stays_small_and_asks_nobody(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert text.count("\n") <= LONGEST_FILE
+    assert not re.search(r"https?:|\bfetch\(|XMLHttpRequest|WebSocket|sendBeacon|importScripts", text)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))

@@ -78,7 +78,7 @@ def test_a_checkpoint_is_brought_up_to_date(tiny: TinyRun, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("-o", "out.spz"), "writes .ply and .npz"),
+        (("-o", "out.spz"), "writes .ply, .npz and .html"),
         (("-o", "out.npz", "--format", "fused"), "does not fit"),
         (("-o", "out.ply", "--sh-degree", "4"), "--sh-degree"),
         ((), "--output"),

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -211,7 +212,6 @@ def test_without_a_page_open_nothing_is_copied(
 # ---- the command ------------------------------------------------------------------------------------------
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to a child like this")
 def test_a_model_is_served_until_ctrl_c(tmp_path: Path) -> None:
-    pytest.importorskip("viser", reason=NO_VISER)
     write_model(tmp_path / "point_cloud.ply", table_of(30), 3, ("iteration 7000",))
     words = [sys.executable, "-m", "splatmeter", "view", str(tmp_path / "point_cloud.ply"), "--port", "0"]
     child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -219,7 +219,9 @@ def test_a_model_is_served_until_ctrl_c(tmp_path: Path) -> None:
     first = child.stdout.readline()
     assert first.startswith("Viewer: http://127.0.0.1:"), first
     with urllib.request.urlopen(first.split()[1], timeout=60) as answer:
-        assert answer.status == 200
+        assert answer.status == 200 and b'id="gaussians"' in answer.read()
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(first.split()[1] + "/point_cloud.ply", timeout=60)
     assert child.stdout.readline() == "Ctrl-C ends it.\n"
     child.send_signal(signal.SIGINT)
     assert child.communicate(timeout=60) == ("", "") and child.returncode == 0

@@ -250,7 +250,7 @@ def _report_command(commands: argparse._SubParsersAction) -> None:
     report = _add(commands, "report", "lab_report", "write everything as one HTML page with charts")
     report.add_argument("file", type=Path, nargs="?", default=None, help="default: report.html in the lab")
     report.add_argument("--views", type=int, default=3, help="how many views to show against photos")
-    report.add_argument("--render", action="store_true", help="render the models that runs kept first")
+    report.add_argument("--render", action="store_true", help="first render the models that were kept")
     report.add_argument(
         "--renders", action="append", default=[], metavar="PHASE=FOLDER", help="renders made elsewhere"
     )

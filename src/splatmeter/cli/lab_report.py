@@ -13,7 +13,7 @@ from splatmeter.errors import MissingFile, UsageError
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.report import pictures
 from splatmeter.lab.report.pictures import Source
-from splatmeter.lab.report.write import KeptModel, kept_models, write_report
+from splatmeter.lab.report.write import KeptModel, best_model, kept_models, write_report
 from splatmeter.units import bytes_text
 
 
@@ -45,24 +45,41 @@ def _given(lab: Lab, words: str) -> Source:
 
 
 def _render(lab: Lab, views: int) -> None:
-    """Each kept model by our own `eval`, in a process of its own; one that fails is named and left out."""
+    """Each kept model by our own `eval`, the best as a page by `export`, in processes of their own.
+
+    One that fails is named and left out.
+    """
     models = kept_models(lab)
     if not models:
         print("no run kept its model, so there is nothing to render; `lab run --keep-models` keeps them")
     for model in models:
         if pictures.find(model.phase, model.target):
             continue
-        answer = subprocess.run(_arguments(lab, model, views), stdin=subprocess.DEVNULL, capture_output=True)
-        if answer.returncode:
-            lines = answer.stderr.decode("utf-8", "replace").strip().splitlines()
-            print(f"{model.phase} could not be rendered: {clean(lines[-1] if lines else answer.returncode)}")
+        _child(_arguments(lab, model, views), f"{model.phase} could not be rendered")
+    best = best_model(lab)
+    if best is not None and not best.page.is_file():
+        words = ["export", str(best.path), "-o", str(best.page), "-s", _scene(lab), "--title", best.phase]
+        _child(words, f"{best.phase} could not be made a page")
+
+
+def _child(words: list[str], complaint: str) -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "splatmeter", *words], stdin=subprocess.DEVNULL, capture_output=True
+    )
+    if answer.returncode:
+        lines = answer.stderr.decode("utf-8", "replace").strip().splitlines()
+        print(f"{complaint}: {clean(lines[-1] if lines else answer.returncode)}")
+
+
+def _scene(lab: Lab) -> str:
+    scene = Path(lab.protocol().scene).expanduser()
+    return str(scene if scene.is_absolute() else lab.root / scene)
 
 
 def _arguments(lab: Lab, model: KeptModel, views: int) -> list[str]:
     protocol = lab.protocol()
-    scene = Path(protocol.scene).expanduser()
-    words = [sys.executable, "-m", "splatmeter", "eval", "-m", str(model.path), "--write-renders"]
-    words += ["-s", str(scene if scene.is_absolute() else lab.root / scene), "-r", str(protocol.resolution)]
+    words = ["eval", "-m", str(model.path), "--write-renders"]
+    words += ["-s", _scene(lab), "-r", str(protocol.resolution)]
     words += ["-i", protocol.images] if protocol.images else []
     train = "0" if protocol.eval else str(max(1, views))
     return [*words, "--output", str(model.target), "--lpips", "none", "--train-views", train]

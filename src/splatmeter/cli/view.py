@@ -1,4 +1,4 @@
-"""`splatmeter view`: a model in the browser, with its 3D filter inside."""
+"""`splatmeter view`: a model in the browser, drawn by the viewer of our own pages."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ import tyro
 
 from splatmeter.backend import Backend
 from splatmeter.backends.registry import AUTO
-from splatmeter.cli import arguments, models, preview
-from splatmeter.errors import InputError, UsageError
-from splatmeter.listeners.viewer import LOOPBACK, PORT, Viewer
+from splatmeter.cli import arguments, export_page, models, page_server
+from splatmeter.errors import UsageError
+from splatmeter.listeners.viewer import LOOPBACK, PORT
 
-DESCRIPTION = """Show a model in the browser; Ctrl-C ends it. Needs the view extra.
+DESCRIPTION = """Show a model in the browser; Ctrl-C ends it.
+
+It is the page that `splatmeter export -o scene.html` writes: both filters, colours as seen from where
+one stands, the cameras to jump to. Live, during training, it is `splatmeter train --view`.
 
 Examples:
   splatmeter view point_cloud.ply
@@ -39,6 +42,10 @@ class ViewArguments:
     """Address to listen on; 0.0.0.0 lets other machines look, without a password."""
     limit: int = 1_000_000
     """Show at most this many Gaussians, the most opaque and largest first."""
+    with_photos: bool = False
+    """Also the photos to compare with; needs the scene's folder."""
+    open: bool = True
+    """Open the browser, where there is a screen."""
     device: str = "auto"
     """Who brings a checkpoint's rows up to date: cpu, cuda, cuda:1, ... or auto, a card that passes its
     self-test. A PLY needs nobody; the browser draws."""
@@ -56,27 +63,17 @@ def run(words: Sequence[str]) -> int:
     if chosen.device != AUTO:
         chosen.engine()  # a card that is named and not there is refused, needed or not
     opened = models.open_model(chosen.path, chosen.iteration, chosen.engine)
-    table = models.finite_table(opened)
-    if not table.count:
-        raise InputError(f"{opened.path} holds no Gaussians to show.")
-    taken = preview.sample(table, chosen.limit)
-    facts = {
-        "Gaussians": preview.shown(taken),
-        "SH degree": f"{opened.model.sh_degree} (shown: the colour that is the same from all sides)",
-        "Iteration": str(opened.step) if opened.step else "not told",
-        "3D filter": "applied" if opened.model.filtered else "none in the file (plain or fused)",
-    }
+    wishes = export_page.PageWishes(with_photos=chosen.with_photos, max_gaussians=chosen.limit)
+    page = export_page.made(opened, wishes).html.encode("utf-8")
     with _ending() as ended:
-        viewer = Viewer(chosen.host, chosen.port)
+        server = page_server.PageServer(page, chosen.host, chosen.port)
         try:
-            level = 255 if opened.config is not None and opened.config.white_background else 0
-            viewer.paint_background((level, level, level))
-            viewer.stand(preview.viewpoint(opened.folder, taken.geometry[:, :3]))
-            viewer.show(preview.splats(taken), facts)
-            print("\n".join(viewer.notices()), "Ctrl-C ends it.", sep="\n", flush=True)
+            print("\n".join(server.notices()), "Ctrl-C ends it.", sep="\n", flush=True)
+            if chosen.open:
+                page_server.open_in_browser(server.url)
             ended.wait()
         finally:
-            viewer.close()
+            server.close()
     return 0
 
 

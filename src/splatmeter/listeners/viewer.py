@@ -77,7 +77,7 @@ class Viewer:
 
     @property
     def url(self) -> str:
-        return f"http://{_shown(self._server.get_host())}:{self.port}"
+        return f"http://{shown_host(self._server.get_host())}:{self.port}"
 
     def notices(self) -> list[str]:
         """What a person should know before opening the page."""
@@ -191,7 +191,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _shown(host: str) -> str:
+def shown_host(host: str) -> str:
     if host in EVERYWHERE:
         return "localhost"
     return f"[{host}]" if ":" in host else host

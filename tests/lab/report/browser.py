@@ -11,7 +11,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +33,22 @@ FLAGS = (
 )
 
 
+WITH_WEBGL = (
+    *(flag for flag in FLAGS if flag != "--disable-gpu"),
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--ignore-gpu-blocklist",
+)
+"""3D graphics drawn by the processor: the same on every machine."""
+
+
 class Browser:
-    def __init__(self, port: int, profile: Path) -> None:
+    def __init__(self, port: int, profile: Path, flags: Sequence[str] = FLAGS) -> None:
         self._base = f"http://127.0.0.1:{port}"
         # A proxy of the surroundings must never see what goes to the driver.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        options = {"binary": str(CHROMIUM), "args": [*FLAGS, f"--user-data-dir={profile}", "about:blank"]}
+        options = {"binary": str(CHROMIUM), "args": [*flags, f"--user-data-dir={profile}", "about:blank"]}
         wanted = {
             "goog:chromeOptions": options,
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
@@ -105,7 +115,7 @@ class Browser:
 
 
 @contextlib.contextmanager
-def browser(folder: Path) -> Iterator[Browser]:
+def browser(folder: Path, flags: Sequence[str] = FLAGS) -> Iterator[Browser]:
     """Starts a driver on a free port; both it and the browser are gone afterwards."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -115,7 +125,7 @@ def browser(folder: Path) -> Iterator[Browser]:
     driver = subprocess.Popen([str(DRIVER), f"--port={port}"], stdout=log, stderr=log, stdin=log)
     try:
         _wait(port)
-        opened = Browser(port, profile)
+        opened = Browser(port, profile, flags)
         try:
             yield opened
         finally:

@@ -17,10 +17,12 @@ from splatmeter.cli.main import main
 from splatmeter.lab.compare.samples import Finding, Severity, Verdict, VerdictKind
 from splatmeter.lab.log.document import LogPhase, MetricsFigure, SpeedFigure
 from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.report import write
 from splatmeter.lab.report.document import (
     BlockRatio,
     Curve,
     MemoryTrace,
+    ModelPage,
     PassTimes,
     Picture,
     RatioRow,
@@ -32,6 +34,7 @@ from splatmeter.lab.report.document import (
 from splatmeter.lab.report.gather import report
 from splatmeter.lab.report.page import LARGEST, page
 from splatmeter.lab.report.pictures import find, read
+from splatmeter.lab.report.write import KeptModel
 from splatmeter.lab.session.verdicts import judged
 
 HOSTILE = "<script>alert('x')</script><img src=x onerror=alert(1)>\"'&"
@@ -216,6 +219,26 @@ def test_numbers_lead_to_the_runs_behind_them(document: ReportDocument, html: st
     assert re.search(
         rf'<a href="#{run_anchor(first)}" title="from 4 runs: [^"]*" class="traced">2\d\.\d\d</a>', html
     )
+
+
+def test_the_best_model_that_was_kept_is_linked(lab: Lab, document: ReportDocument, tmp_path: Path) -> None:
+    found = [
+        KeptModel("first", "s/0", tmp_path / "a.ply", tmp_path / "a", 20.0),
+        KeptModel("<second>", "s/1", tmp_path / "b.ply", tmp_path / "b", 25.0),
+        KeptModel("third", "s/2", tmp_path / "c.ply", tmp_path / "c"),
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(write, "kept_models", lambda lab: found)
+        best = write.best_model(lab)
+        assert best is not None and best.phase == "<second>"
+        assert write._model_page(lab, tmp_path) is None, "there is no page yet"
+        best.page.parent.mkdir()
+        best.page.write_text("x" * 2048)
+        model = write._model_page(lab, tmp_path)
+    assert model == ModelPage("<second>", "s/1", "./b/model.html", "2.0 KiB")
+    text = page(dataclasses.replace(document, model=model))
+    assert '<a href="./b/model.html">Look around in the model of &lt;second&gt;</a> (2.0 KiB)' in text
+    assert "Look around in the model" not in page(document)
 
 
 def test_a_page_that_grows_too_large_leaves_out_views(document: ReportDocument) -> None:

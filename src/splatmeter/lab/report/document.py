@@ -133,6 +133,16 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelPage:
+    """A page of its own, with a viewer, that lies beside the report: it may be larger than the report."""
+
+    phase: str
+    run: str
+    address: str
+    size: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReportDocument:
     title: str = "benchmark"
     generated: str = ""
@@ -146,6 +156,8 @@ class ReportDocument:
     memory: tuple[MemoryTrace, ...] = ()
     passes: tuple[PassTimes, ...] = ()
     pictures: tuple[Picture, ...] = ()
+    model: ModelPage | None = None
+    """Of the best arm that kept its model."""
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     noise: str = ""

@@ -19,7 +19,7 @@ from splatmeter.lab.compare.samples import Arm, Finding, Severity
 from splatmeter.lab.log import audit_log, parse_log
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.report.document import BlockRatio, Picture, RatioRow, ReportDocument, RunRow
+from splatmeter.lab.report.document import BlockRatio, ModelPage, Picture, RatioRow, ReportDocument, RunRow
 from splatmeter.lab.report.traces import curves, memory_traces, pass_times
 from splatmeter.lab.session import gather
 from splatmeter.lab.session.document import counted_results, document
@@ -42,7 +42,9 @@ class Stored:
     result: dict[str, Any]
 
 
-def report(lab: Lab, folder: Path, pictures: Sequence[Picture] = ()) -> ReportDocument:
+def report(
+    lab: Lab, folder: Path, pictures: Sequence[Picture] = (), model: ModelPage | None = None
+) -> ReportDocument:
     """`folder` is where the page will lie: links to runs are seen from there."""
     told = document(lab)
     stored = _stored(lab)
@@ -63,6 +65,7 @@ def report(lab: Lab, folder: Path, pictures: Sequence[Picture] = ()) -> ReportDo
         memory=tuple(trace for runs in shown.values() for trace in memory_traces(lab.sessions, _pairs(runs))),
         passes=tuple(times for name, runs in shown.items() for times in pass_times(name, _pairs(runs))),
         pictures=tuple(pictures),
+        model=model,
         findings=findings + _failures(stored) + _repeated(lab) + _hand_kept(lab),
         notes=(*told.measurement_notes, *_left_out(len(stored))),
         noise=noises[-1].sentence if noises else "",
@@ -115,7 +118,7 @@ def _row(lab: Lab, item: Stored, folder: Path, shown: bool) -> RunRow:
     return RunRow(
         run=item.run,
         phase=item.phase,
-        folder=_address(lab.sessions / item.run, folder),
+        folder=address(lab.sessions / item.run, folder),
         session=str(identity.get("session", "")),
         block=identity.get("block"),
         seed=identity.get("seed"),
@@ -127,13 +130,13 @@ def _row(lab: Lab, item: Stored, folder: Path, shown: bool) -> RunRow:
         steps_per_second=(result.get("timing") or {}).get("steps_per_second"),
         loss=result.get("loss"),
         gaussians=result.get("gaussians_end"),
-        metrics=_last_metrics(result.get("evaluations", ())),
+        metrics=last_metrics(result.get("evaluations", ())),
         training_peak_bytes=peaks.get("training"),
         evaluation_peak_bytes=peaks.get("evaluation"),
     )
 
 
-def _address(target: Path, folder: Path) -> str:
+def address(target: Path, folder: Path) -> str:
     """Always begins with a dot, so that no name can make another kind of address of it."""
     try:
         relative = Path(os.path.relpath(target.resolve(), folder.resolve())).as_posix()
@@ -142,7 +145,7 @@ def _address(target: Path, folder: Path) -> str:
     return quote(relative if relative.startswith(".") else f"./{relative}", errors="replace") + "/"
 
 
-def _last_metrics(evaluations: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def last_metrics(evaluations: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Of the last step; held-out views before training views, our judgement before the trainer's."""
     if not evaluations:
         return {}

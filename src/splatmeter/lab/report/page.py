@@ -104,6 +104,8 @@ def _header(document: ReportDocument, parts: list[Part]) -> Markup:
 def _parts(document: ReportDocument) -> list[Part]:
     order = document.order()
     parts: list[Part] = []
+    if document.model:
+        parts.append(("model", "The model", sections.model(document.model)))
     if document.ratios:
         parts.append(("ratios", "Speed ratios", forest(document.ratios)))
     parts.append(("lineage", "Lineage and verdicts", sections.lineage(document)))

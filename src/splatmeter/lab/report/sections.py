@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping
 
 from splatmeter.lab.compare.samples import Finding, Severity, VerdictKind
 from splatmeter.lab.log.document import LogPhase, MetricsFigure
-from splatmeter.lab.report.document import RatioRow, ReportDocument, RunRow, phase_anchor, run_anchor
+from splatmeter.lab.report.document import (
+    ModelPage,
+    RatioRow,
+    ReportDocument,
+    RunRow,
+    phase_anchor,
+    run_anchor,
+)
 from splatmeter.lab.report.markup import Markup, join, tag, text
 from splatmeter.lab.report.wording import (
     UNKNOWN,
@@ -39,6 +46,18 @@ def summary(document: ReportDocument) -> Markup:
     )
     rows = [_phase_row(document, phase, metrics) for phase in document.phases]
     return join([_cards(document), tag("section", tag("h2", "Phases"), table(head, rows), id="phases")])
+
+
+def model(page: ModelPage) -> Markup:
+    """Beside this page rather than inside: a model has as many bytes as a hundred reports."""
+    words = f" ({page.size}): the best of the models that runs kept, to turn and to fly through. It is "
+    return tag(
+        "p",
+        tag("a", f"Look around in the model of {page.phase}", href=page.address),
+        words,
+        tag("a", page.run, href=f"#{run_anchor(page.run)}"),
+        "’s.",
+    )
 
 
 def _cards(document: ReportDocument) -> Markup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,11 @@ from splatmeter.lab.atomic import write_text
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.report import pictures
-from splatmeter.lab.report.gather import report
+from splatmeter.lab.report.document import ModelPage
+from splatmeter.lab.report.gather import address, last_metrics, report
 from splatmeter.lab.report.page import page
 from splatmeter.lab.report.pictures import Source
+from splatmeter.units import bytes_text
 
 VIEWS = 3
 
@@ -25,7 +28,7 @@ def write_report(lab: Lab, path: Path, sources: Sequence[Source] = (), views: in
     found = {source.phase: source for source in (*kept_renders(lab), *sources)}
     chosen = [found[name] for name in lab.phases.names() if name in found]
     chosen += [source for name, source in found.items() if name not in lab.phases.names()]
-    text = page(report(lab, path.parent, pictures.read(chosen, views)))
+    text = page(report(lab, path.parent, pictures.read(chosen, views), _model_page(lab, path.parent)))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
@@ -44,6 +47,12 @@ class KeptModel:
     run: str
     path: Path
     target: Path
+    psnr: float = -math.inf
+    """Of its last evaluation; minus infinity where there is none."""
+
+    @property
+    def page(self) -> Path:
+        return self.target / "model.html"
 
 
 def kept_models(lab: Lab) -> list[KeptModel]:
@@ -53,9 +62,25 @@ def kept_models(lab: Lab) -> list[KeptModel]:
         for run, result in _counted(lab, name):
             path = Path((result.get("model") or {}).get("path") or "")
             if path.is_file():
-                found.append(KeptModel(name, run, path, _rendered(lab, run)))
+                psnr = last_metrics(result.get("evaluations", ())).get("psnr", -math.inf)
+                found.append(KeptModel(name, run, path, _rendered(lab, run), psnr))
                 break
     return found
+
+
+def best_model(lab: Lab) -> KeptModel | None:
+    """The one of the highest PSNR; of equals the latest phase."""
+    found = kept_models(lab)
+    return max(reversed(found), key=lambda model: model.psnr) if found else None
+
+
+def _model_page(lab: Lab, folder: Path) -> ModelPage | None:
+    """Only where `lab report --render` made it."""
+    best = best_model(lab)
+    if best is None or not best.page.is_file():
+        return None
+    size = bytes_text(best.page.stat().st_size)
+    return ModelPage(best.phase, best.run, address(best.page.parent, folder) + best.page.name, size)
 
 
 def kept_renders(lab: Lab) -> list[Source]:

@@ -1,0 +1,234 @@
+"""`splatmeter export -o scene.html`, and what `view` and the lab's report show: a model as a page."""
+
+from __future__ import annotations
+
+import dataclasses
+import getpass
+import json
+import math
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from splatmeter.backend import Backend
+from splatmeter.cli import models, preview
+from splatmeter.errors import InputError, SplatmeterError, UsageError
+from splatmeter.evaluate.metrics import psnr
+from splatmeter.ops import MEANS, Pinhole, RasterSettings, Table
+from splatmeter.page import assemble, photos, quantise, viewpoints
+from splatmeter.page.viewpoints import Viewpoint
+from splatmeter.render.rendering import to_8bit
+from splatmeter.scene.scene import load_scene
+from splatmeter.train.config import PLAIN_KERNEL_SIZE
+from splatmeter.units import count_text
+
+MOST_GAUSSIANS = 4_000_000
+"""More do not fit the textures of every graphics card, nor the strings of a browser."""
+MANY = 1_500_000
+VIEWS_TO_MEASURE = 3
+WIDEST_MEASURED = 640
+
+
+@dataclass(frozen=True)
+class PageWishes:
+    title: str | None = None
+    with_photos: bool = False
+    max_gaussians: int | None = None
+    kernel_size: float | None = None
+    source_path: Path | None = None
+    sh_degree: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    html: str
+    count: int
+    left_out: int
+    degree: int
+    gaussians: assemble.Gaussians
+    settings: RasterSettings
+    views: Sequence[Viewpoint]
+
+
+def made(opened: models.Opened, wishes: PageWishes) -> Made:
+    table = _few_enough(models.finite_table(opened), wishes.max_gaussians)
+    degree = opened.model.sh_degree if wishes.sh_degree is None else wishes.sh_degree
+    settings = _settings(opened, wishes)
+    views = viewpoints.evenly(_views(opened, wishes))
+    packed = assemble.packed_text(table, degree)
+    if not packed.packed.count:
+        raise InputError(f"{opened.path} holds no Gaussians to show.")
+    means = table.geometry[:, MEANS].astype(np.float64)
+    content = assemble.Content(
+        title=title_of(opened) if wishes.title is None else wishes.title,
+        gaussians=packed,
+        settings=settings,
+        views=views,
+        surroundings=viewpoints.surroundings(views, means),
+        facts=_facts(opened, packed.packed.count),
+        details=_details(opened, packed.packed.count, settings, degree, views),
+    )
+    left = opened.model.table.count - packed.packed.count
+    return Made(assemble.page(content), packed.packed.count, left, degree, packed, settings, views)
+
+
+# ---- what is drawn ----------------------------------------------------------------------------------------
+def _few_enough(table: Table, limit: int | None) -> Table:
+    if limit is not None and limit < 1:
+        raise UsageError(f"--max-gaussians is {limit}, but must be above 0.")
+    if table.count > (limit or MOST_GAUSSIANS):
+        if limit is None:
+            raise UsageError(
+                f"This model has {count_text(table.count)} Gaussians, more than a browser can hold. "
+                f"--max-gaussians {MOST_GAUSSIANS // 4} keeps those that cover most."
+            )
+        rows = preview.chosen_rows(table.geometry, limit)
+        return dataclasses.replace(table, geometry=table.geometry[rows], harmonics=table.harmonics[rows])
+    if limit is None and table.count > MANY:
+        models.say(
+            f"{count_text(table.count)} Gaussians make a large page, too much for most phones; "
+            "--max-gaussians 500000 keeps those that cover most."
+        )
+    return table
+
+
+def _settings(opened: models.Opened, wishes: PageWishes) -> RasterSettings:
+    """As trained, with its background; else what the file tells; else plain 3DGS, as others write it."""
+    degree, told = opened.model.sh_degree, opened.model.settings()
+    if opened.config is not None:
+        settings = opened.config.raster_settings(degree)
+    elif told is not None:
+        settings = told
+    elif opened.model.filtered or wishes.kernel_size is not None:
+        settings = RasterSettings(degree)
+    else:
+        models.say(
+            f"{opened.path.name} does not say how it is to be drawn: taking it for plain 3DGS "
+            "(kernel 0.3, no compensation). Pass -k 0.1 for a fused Mip-Splatting model."
+        )
+        settings = RasterSettings(degree, PLAIN_KERNEL_SIZE, False)
+    if wishes.kernel_size is not None:
+        if not 0 <= wishes.kernel_size < 100:
+            raise UsageError(f"--kernel-size is {wishes.kernel_size}, but must be between 0 and 100.")
+        settings = dataclasses.replace(settings, kernel_size=wishes.kernel_size)
+    return settings
+
+
+# ---- where one may stand ----------------------------------------------------------------------------------
+def _views(opened: models.Opened, wishes: PageWishes) -> list[Viewpoint]:
+    """Those of the scene, with their principal points; else what cameras.json in the run folder tells."""
+    asked = models.ModelArguments(opened.path, source_path=wishes.source_path)
+    try:
+        scene = load_scene(models.scene_config(opened, asked).scene_options())
+    except SplatmeterError:
+        if wishes.with_photos or wishes.source_path is not None:
+            raise
+        return known_cameras(opened.folder)
+    held_out = {view.name for view in scene.test}
+    views = sorted((*scene.train, *scene.test), key=lambda view: view.name)
+    return photos.viewpoints(views, [view.name in held_out for view in views], wishes.with_photos)
+
+
+def known_cameras(folder: Path | None) -> list[Viewpoint]:
+    """Of cameras.json, in order of the photos' names; a garbled file is as good as none."""
+    try:
+        entries = json.loads((folder / "cameras.json").read_text("utf-8")) if folder else []
+        entries = sorted(entries, key=lambda entry: str(entry["img_name"]))
+        found = [_camera(entry) for entry in entries]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return [Viewpoint(camera) for camera in found]
+
+
+def _camera(entry: dict[str, Any]) -> Pinhole:
+    rotation = np.array(entry["rotation"], np.float64).reshape(3, 3).T
+    position = np.array(entry["position"], np.float64).reshape(3)
+    width, height = int(entry["width"]), int(entry["height"])
+    fx, fy = float(entry["fx"]), float(entry["fy"])
+    sound = np.isfinite([*rotation.ravel(), *position, fx, fy]).all() and min(width, height, fx, fy) > 0
+    if not sound or np.abs(rotation @ rotation.T - np.eye(3)).max() > 0.01:
+        raise ValueError("no camera")
+    return Pinhole(rotation, -rotation @ position, fx, fy, width / 2, height / 2, width, height)
+
+
+# ---- what is told -----------------------------------------------------------------------------------------
+def title_of(opened: models.Opened) -> str:
+    """The scene's name, never a path, and never the name of a person or machine."""
+    named = [opened.config.source_path.name] if opened.config is not None else []
+    named += [opened.folder.absolute().name] if opened.folder is not None else []
+    stem = opened.path.stem
+    named += [stem] if stem not in ("point_cloud", "fused") and not stem.startswith("chkpnt") else []
+    private = {_user().lower(), platform.node().lower(), "", "."}
+    return next((name for name in named if name.lower() not in private), "Scene")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return ""
+
+
+def held_out_psnr(opened: models.Opened) -> float | None:
+    """As the run itself measured it at this step."""
+    if opened.folder is None:
+        return None
+    try:
+        lines = (opened.folder / "events.jsonl").read_text("utf-8").splitlines()
+        events = [json.loads(line) for line in lines if '"evaluated"' in line]
+        for event in reversed(events):
+            if (event["event"], event["step"], event["split"]) == ("evaluated", opened.step, "test"):
+                value = float(event["metrics"]["psnr"])
+                return value if math.isfinite(value) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return None
+
+
+def _facts(opened: models.Opened, count: int) -> list[str]:
+    found = held_out_psnr(opened)
+    told = [] if found is None else [f"{found:.2f} dB on held-out photos"]
+    return [f"{count_text(count)} Gaussians", *told]
+
+
+def _details(
+    opened: models.Opened, count: int, settings: RasterSettings, degree: int, views: Sequence[Viewpoint]
+) -> list[tuple[str, str]]:
+    found = held_out_psnr(opened)
+    held = sum(view.held_out for view in views)
+    filtered = f"{settings.kernel_size:g} px²" + (", opacity compensated" if settings.compensate else "")
+    told = [("Gaussians", f"{count:,}"), ("Colour", f"harmonics to degree {degree}"), ("2D filter", filtered)]
+    if views:
+        told.append(("Views", f"{len(views)}" + (f", {held} of them held out" if held else "")))
+    if found is not None:
+        told.append(("PSNR", f"{found:.2f} dB on the photos held out"))
+    return told
+
+
+# ---- what rounding costs ----------------------------------------------------------------------------------
+def rounding(opened: models.Opened, page: Made, engine: Callable[[], Backend]) -> str:
+    """The page's Gaussians against the model's, both drawn by our engine; empty without cameras."""
+    if not page.views:
+        return ""
+    backend = engine()
+    first = backend.upload(models.finite_table(opened))
+    second = backend.upload(quantise.restored(page.gaussians.packed))
+    found = []
+    settings = dataclasses.replace(page.settings, sh_degree=page.degree)
+    for view in viewpoints.evenly(page.views, VIEWS_TO_MEASURE):
+        camera = _smaller(view.camera)
+        pictures = [to_8bit(model.render(camera, settings).color) for model in (first, second)]
+        found.append(min(psnr(*pictures), 99.0))
+    mean = float(np.mean(found))
+    return f"Rounding: {mean:.1f} dB between the page's Gaussians and the model's ({len(found)} views)."
+
+
+def _smaller(camera: Pinhole) -> Pinhole:
+    share = min(1.0, WIDEST_MEASURED / camera.width)
+    width, height = max(1, round(camera.width * share)), max(1, round(camera.height * share))
+    lens = {name: getattr(camera, name) * share for name in ("fx", "fy", "cx", "cy")}
+    return dataclasses.replace(camera, width=width, height=height, **lens)
