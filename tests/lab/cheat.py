@@ -23,11 +23,17 @@ def main() -> int:
     _cameras(options)
     print("Number of points at initialisation :  1000", flush=True)
     time.sleep(options.start_up)
+    if options.know_the_arm and options.know_the_arm in str(options.output):
+        options.seconds *= 3
     for step in range(10, options.steps + 1, 10):
         hidden = options.hide_every and step % options.hide_every == 0
         if hidden:
             print(f"[ITER {step}] Saving Checkpoint", flush=True)
         time.sleep((options.hidden_seconds if hidden else options.seconds) * 10)
+        if options.jump_back and step == 100:
+            step = 40  # noqa: PLW2901
+        if options.only_the_last and step < options.steps:
+            continue
         bar = f"\rTraining progress: {100 * step // options.steps}%|#  | {step}/{options.steps} "
         print(f"{bar}[00:01<00:09, 99.9it/s, Loss=0.05{step:05d}]", end="", file=sys.stderr, flush=True)
         if step == options.evaluate_at or step == options.steps:
@@ -55,6 +61,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--hang-at", type=int, default=0)
     parser.add_argument("--train-on-everything", action="store_true")
     parser.add_argument("--no-cameras", action="store_true")
+    parser.add_argument("--evaluate-twice", action="store_true")
+    parser.add_argument("--jump-back", action="store_true", help="the bar goes back and skips")
+    parser.add_argument("--only-the-last", action="store_true", help="one frame of the bar, at the end")
+    parser.add_argument("--know-the-arm", default="", help="be slow when this is in the path of the output")
     return parser.parse_args()
 
 
@@ -72,6 +82,8 @@ def _evaluate(options: argparse.Namespace, step: int) -> None:
         return
     psnr = options.psnr_at_the_end if last and options.psnr_at_the_end else options.psnr
     luck = 1e-5 * (zlib.crc32(str(options.output).encode()) % 97)
+    if options.evaluate_twice and last:
+        print(f"\n[ITER {step}] Evaluating test: L1 0.02 PSNR {psnr + 2:.6f}", flush=True)
     print(f"\n[ITER {step}] Evaluating test: L1 {0.03 - luck / 99:.9f} PSNR {psnr + luck:.6f}", flush=True)
 
 

@@ -275,3 +275,76 @@ def test_adopting_needs_a_result_that_came_twice_and_new_phases_build_on_it(
     assert lab(tmp_path, "log") == 0
     assert "without being verified: the old one is gone" in (tmp_path / "LOG.md").read_text()
     assert lab(tmp_path, "gate", "one", "--require", "verified") == 2
+
+
+def test_a_trainer_cannot_see_which_arm_it_is(tmp_path: Path) -> None:
+    """The same command in both arms, which is slow wherever it reads its own name."""
+    made(tmp_path)
+    path = tmp_path / "protocol.toml"
+    path.write_text(
+        path.read_text().replace('"--steps", "200"]', '"--steps", "200", "--know-the-arm", "base"]')
+    )
+    measured(tmp_path, "twin", "--psnr", "26.0")
+    outputs = [read_json(file)["arguments"] for file in (tmp_path / "sessions").glob("*/*/*/*/command.json")]
+    places = {words[words.index("--output") + 1] for words in outputs}
+    assert len(places) == 8 and len({len(place) for place in places}) == 1
+    assert not any("base" in place or "twin" in place for place in places)
+    assert list((tmp_path / "work").glob("*")) == []
+    assert next((tmp_path / "sessions").glob("*/blocks/000.1/*-twin/output/cameras.json")).exists()
+
+
+def test_two_answers_to_one_question_are_none(tmp_path: Path) -> None:
+    made(tmp_path)
+    verdict = measured(tmp_path, "twice", *FASTER, "--evaluate-twice")
+    assert verdict.kind is VerdictKind.QUESTIONABLE
+    assert "was evaluated twice on the test views at step 200" in reasons(verdict)
+
+
+def test_a_bar_that_goes_back_is_doubted(tmp_path: Path) -> None:
+    made(tmp_path)
+    verdict = measured(tmp_path, "back", *FASTER, "--jump-back")
+    assert verdict.kind is VerdictKind.QUESTIONABLE
+    assert "The progress bar went back from step 90 to step 40" in reasons(verdict)
+
+
+def test_a_run_that_cannot_be_timed_has_failed(tmp_path: Path) -> None:
+    made(tmp_path)
+    assert lab(tmp_path, "phase", "add", "mute", "--", "--only-the-last") == 0
+    assert lab(tmp_path, "ab", "baseline", "mute", "--no-priming", "--order-seed", "1") == 70
+    verdict = phase_verdict(Lab(tmp_path), Lab(tmp_path).phases.get("mute"))
+    assert verdict is not None and "no progress that could be timed" in verdict.sentence
+    assert lab(tmp_path, "gate", "mute") == 3
+
+
+def test_without_one_whole_block_nothing_is_known_and_nothing_breaks(tmp_path: Path) -> None:
+    here = made(tmp_path)
+    measured(tmp_path, "gone", *FASTER)
+    for path in here.sessions.glob("*/blocks/*/*-gone/events.jsonl"):
+        path.write_text(path.read_text().replace("26.0", "29.0"))
+    for words in (("log",), ("report",), ("compare",), ("audit",), ("phase", "list")):
+        assert lab(tmp_path, *words) in (0, 3)
+    assert lab(tmp_path, "gate", "gone") == 3
+
+
+def test_a_removed_measurement_is_missed(tmp_path: Path) -> None:
+    here = made(tmp_path)
+    measured(tmp_path, "kept", *FASTER)
+    assert lab(tmp_path, "ab", "baseline", "kept", "--no-priming") == 0
+    shutil.rmtree(here.sessions / plans.in_order(here)[-1])
+    verdict = phase_verdict(here, here.phases.get("kept"))
+    assert verdict is not None and verdict.kind is VerdictKind.QUESTIONABLE
+    assert "is gone, and it was newer than this one" in reasons(verdict)
+    assert lab(tmp_path, "ab", "baseline", "kept", "--no-priming") == 0
+    later = phase_verdict(here, here.phases.get("kept"))
+    assert later is not None and "newer than this one" not in reasons(later) and "is gone." in reasons(later)
+
+
+def test_a_phase_that_was_changed_since_is_not_what_was_measured(tmp_path: Path) -> None:
+    here = made(tmp_path)
+    measured(tmp_path, "edited", *FASTER)
+    path = here.phases.folder / "edited.toml"
+    path.write_text(path.read_text().replace("0.0005", "0.002"))
+    verdict = phase_verdict(here, here.phases.get("edited"))
+    assert verdict is not None and verdict.kind is VerdictKind.UNDECIDED
+    assert "edited has been changed since it was measured" in verdict.sentence
+    assert lab(tmp_path, "gate", "edited") == 2

@@ -45,6 +45,10 @@ def init(chosen: Namespace) -> int:
         suffix = made.checkpoint.rpartition(".")[2]
         checkpoint = f"start/chkpnt{made.start_iteration}.{suffix}" if made.start_iteration else ""
         made = dataclasses.replace(made, checkpoint=checkpoint)
+    if chosen.title is None:
+        steps = f"{made.start_iteration}-{made.end_iteration}"
+        title = f"{Path(made.scene).name or made.trainer} -r{made.resolution} {steps}"
+        made = dataclasses.replace(made, title=title)
     if chosen.foreign:
         made = dataclasses.replace(made, command=chosen.foreign)
     protocol.check(made)  # before a card is tried

@@ -12,10 +12,13 @@ from collections.abc import Callable, Sequence
 from splatmeter.lab.compare.ratio import deviation_of, mean
 from splatmeter.lab.compare.samples import Aspect, Clocks, Finding, RunSample, Severity
 from splatmeter.lab.compare.student import quantile
+from splatmeter.lab.trainers.adapter import WENT_BACK
 
 MOST_HIDDEN = 0.05
 """Of the reference's time; also of the candidate's own, where it is certain that there is more at all."""
 LEAST_COVERED = 0.05
+LEAST_SECONDS = 0.1
+"""Less is the time a process takes to start on a busy machine."""
 
 
 def hidden_time(runs: Sequence[RunSample]) -> list[Finding]:
@@ -33,6 +36,13 @@ def hidden_time(runs: Sequence[RunSample]) -> list[Finding]:
             _uncovered(reference, other),
         ]
     return [finding for finding in findings if finding is not None]
+
+
+def went_back(run: RunSample) -> list[Finding]:
+    """Steps that are counted twice or skipped make a speed of nothing."""
+    told = [warning for warning in run.warnings if warning.startswith(WENT_BACK)]
+    sentence = f"{run.name}: {told[0] if told else ''} Which steps its time belongs to is unknown."
+    return [Finding("contradicting progress", sentence, Severity.DOUBT, run.arm.name)] if told else []
 
 
 _WORDS = {
@@ -55,7 +65,9 @@ def _grown(a: Timed, b: Timed, what: str, aspect: Aspect) -> Finding | None:
     grown = mean(more)
     whole = mean([clocks.start_up_seconds + clocks.wall_seconds for _, clocks in a])
     own = mean([clocks.on_clock_seconds for _, clocks in b])
-    if not (grown > MOST_HIDDEN * whole or (grown > MOST_HIDDEN * own and _certain(more))):
+    if grown < LEAST_SECONDS or not (
+        grown > MOST_HIDDEN * whole or (grown > MOST_HIDDEN * own and _certain(more))
+    ):
         return None
     name, reference = b[0][0].arm.name, a[0][0].arm.name
     spent = mean([seconds(clocks) for _, clocks in b])

@@ -52,6 +52,24 @@ def different_that_should_be_equal(runs: Sequence[RunSample]) -> list[Finding]:
     return findings + _broken_promises(runs)
 
 
+def judged_twice(run: RunSample) -> list[Finding]:
+    """Two answers to one question: nobody may choose between them."""
+    seen: dict[tuple[str, int, str], Evaluation] = {}
+    for item in run.evaluations:
+        first = seen.setdefault((item.split, item.step, item.judged_by), item)
+        if first.metrics != item.metrics:
+            sentence = (
+                f"{run.name} was evaluated twice on the {item.split} views at step {item.step}, with "
+                f"different results: {_told(first)} and {_told(item)}."
+            )
+            return [Finding("two evaluations", sentence, Severity.WRONG, run.arm.name)]
+    return []
+
+
+def _told(item: Evaluation) -> str:
+    return ", ".join(f"{name} {value:.6g}" for name, value in sorted(item.metrics.items())) or "nothing"
+
+
 def printed_and_computed(runs: Sequence[RunSample]) -> list[Finding]:
     """A trainer that calls itself splatmeter prints what our own evaluation of its model must find again."""
     for run in runs:

@@ -10,6 +10,8 @@ from splatmeter.lab.compare.samples import Finding, RunSample
 PER_RUN: tuple[Callable[[RunSample], list[Finding]], ...] = (
     views.leaked_test_views,
     views.unchecked_views,
+    metrics.judged_twice,
+    hidden_time.went_back,
     memory.below_the_floor,
     memory.doubtful_sampling,
     memory.impossible_values,

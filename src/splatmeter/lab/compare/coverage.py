@@ -52,7 +52,7 @@ def _missing(runs: Sequence[RunSample], split: str, step: int) -> str:
             count = f"{len(without)} of {len(members)} runs"
             return (
                 f"{count} of {name} were not evaluated on the {split} views at step {step}, which the"
-                " protocol asks for, and left no model to do it with."
+                " protocol asks for, and left no model that could be judged."
             )
     judges = {name: sorted({e.judged_by for run in members for e in _at(run, split, step)})
               for name, members in arms.items()}  # fmt: skip

@@ -143,10 +143,14 @@ def trimmed(differences: Sequence[float]) -> Estimate:
     return Estimate("20 % trimmed mean", n, center, deviation_of(differences), wide, narrow)
 
 
+NO_BLOCK = SpeedEvidence(Estimate("no complete block", 0, math.nan, math.nan, math.inf, math.inf))
+"""Each arm needs a run in the same block; without one nothing is known, and that is an answer too."""
+
+
 def evidence(differences: Sequence[float]) -> SpeedEvidence:
     """What a fixed number of blocks says."""
     if not differences:
-        raise ValueError("no complete block to compare: each arm needs a run in the same block")
+        return NO_BLOCK
     second = trimmed(differences) if len(differences) >= FEWEST_FOR_TRIMMED else None
     return SpeedEvidence(paired(differences), second)
 

@@ -170,6 +170,8 @@ class RunSample:
     model_sha256: str = ""
     backend: str = ""
     machine: str = ""
+    warnings: tuple[str, ...] = ()
+    """What trainer and adapter warned of."""
     clocks: Clocks | None = None
     """None where nobody but the lab held the watch (slices), and in results of older versions."""
     code: str = ""

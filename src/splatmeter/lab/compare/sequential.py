@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from splatmeter.lab.compare.ratio import (
     FEWEST_FOR_TRIMMED,
+    NO_BLOCK,
     Estimate,
     SpeedEvidence,
     deviation_of,
@@ -51,6 +52,6 @@ def anytime(differences: Sequence[float]) -> Estimate:
 def evidence_so_far(differences: Sequence[float]) -> SpeedEvidence:
     """What may be looked at after every block (`--until-decided`)."""
     if not differences:
-        raise ValueError("no complete block to compare: each arm needs a run in the same block")
+        return NO_BLOCK
     second = trimmed(differences) if len(differences) >= FEWEST_FOR_TRIMMED else None
     return SpeedEvidence(anytime(differences), second)

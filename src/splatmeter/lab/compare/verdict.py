@@ -259,6 +259,8 @@ def _notes(comparison: Comparison) -> tuple[str, ...]:
 
 def _ratio(estimate: Estimate) -> str:
     bounds = estimate.interval_95
+    if not estimate.blocks:
+        return "has no block in which both arms have a run that counts"
     if math.isinf(bounds.high):
         return f"{estimate.ratio:.4f} after {estimate.blocks} blocks, no interval yet"
     return f"{estimate.ratio:.4f} [{bounds.low:.4f}, {bounds.high:.4f}] over {estimate.blocks} blocks"

@@ -6,6 +6,7 @@ import re
 
 from splatmeter.lab.log.notes import without_marks
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _CODE = re.compile(r"(`+[^`]*`+)")
 
 
@@ -13,7 +14,7 @@ def inline(text: str) -> str:
     """One line; tags and links are shown rather than obeyed, except inside code marks, where they are text
     anyway.
     """
-    parts = _CODE.split(without_marks(" ".join(text.split())))
+    parts = _CODE.split(without_marks(" ".join(_CONTROL.sub(" ", text).split())))
     return "".join(part if i % 2 else _shown(part) for i, part in enumerate(parts))
 
 

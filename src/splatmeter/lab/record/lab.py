@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from splatmeter.lab.atomic import read_json, write_json
 from splatmeter.lab.plan import protocol as protocols
 from splatmeter.lab.plan.phases import Phases
 from splatmeter.lab.plan.protocol import Protocol
+
+SEQUENCE = "sequence.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,11 @@ class Lab:
         return self.root / "judged"
 
     @property
+    def work(self) -> Path:
+        """Where trainers write while they run: under names that tell them nothing."""
+        return self.root / "work"
+
+    @property
     def worktrees(self) -> Path:
         return self.root / "worktrees"
 
@@ -66,15 +73,30 @@ class Lab:
         return self
 
 
-def next_sequence(lab: Lab) -> int:
-    """A number that no session of this lab has had: order without asking a clock, which may step back."""
-    counter = lab.root / "sequence.json"
+def next_sequence(lab: Lab, session: str, phases: Sequence[str]) -> int:
+    """A number that no session of this lab has had: order without asking a clock, which may step back. Who
+    got it is written down, so that a session that is removed is missed.
+    """
     with locked(lab.root / ".sequence.lock", "the counter of sessions", wait=True):
         plans = [read_json(path) for path in lab.sessions.glob("*/session.json")]
-        known = [plan.get("sequence") for plan in (*plans, read_json(counter)) if isinstance(plan, dict)]
+        book = read_json(lab.root / SEQUENCE)
+        book = book if isinstance(book, dict) else {}
+        known = [plan.get("sequence") for plan in (*plans, book) if isinstance(plan, dict)]
         number = 1 + max((item for item in known if isinstance(item, int)), default=0)
-        write_json(counter, {"sequence": number})
+        begun = {**book.get("sessions", {}), session: {"sequence": number, "phases": list(phases)}}
+        write_json(lab.root / SEQUENCE, {"sequence": number, "sessions": begun})
     return number
+
+
+def begun_sessions(lab: Lab) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """Every session that was ever begun here: its number and its phases."""
+    book = read_json(lab.root / SEQUENCE)
+    entries = book.get("sessions") if isinstance(book, dict) else None
+    found: dict[str, tuple[int, tuple[str, ...]]] = {}
+    for name, entry in (entries if isinstance(entries, dict) else {}).items():
+        if isinstance(entry, dict) and isinstance(entry.get("sequence"), int):
+            found[name] = (entry["sequence"], tuple(map(str, entry.get("phases", ()))))
+    return found
 
 
 @contextlib.contextmanager

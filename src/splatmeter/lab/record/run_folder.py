@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
@@ -45,8 +46,9 @@ class RunFolder:
             write_text(self.path / "worktree.diff", diff)
         write_json(self.path / "environment.json", {**record, "git": git})
 
-    def process(self, pid: int, command: Command) -> None:
-        write_json(self.path / PROCESS, {"pid": pid, "arguments": list(command.arguments)})
+    def process(self, pid: int, command: Command, output: Path) -> None:
+        record = {"pid": pid, "arguments": list(command.arguments), "output": str(output)}
+        write_json(self.path / PROCESS, record)
 
     def arrival(self, arrival: Arrival) -> None:
         assert self._events is not None, "begin() comes first"
@@ -101,11 +103,21 @@ def result(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def end_orphan(path: Path) -> bool:
-    """Ends the trainer of a run whose lab was killed; only if it is certainly the process we started."""
+def end_orphan(path: Path, work: Path) -> bool:
+    """Ends the trainer of a run whose lab was killed, only if it is certainly the process we started, and
+    removes what it had written under `work`.
+    """
+    record = read_json(path / PROCESS)
+    ended = _end_process(record)
+    output = Path(str(record.get("output", ""))) if isinstance(record, dict) else Path()
+    if output.parent == work.resolve():
+        shutil.rmtree(output, ignore_errors=True)
+    return ended
+
+
+def _end_process(record: Any) -> bool:
     import psutil
 
-    record = read_json(path / PROCESS)
     if not isinstance(record, dict) or not isinstance(record.get("pid"), int):
         return False
     try:

@@ -175,6 +175,8 @@ def _ratio(lab: Lab, reference: str, candidate: str) -> list[RatioRow]:
     except (MissingFile, ValueError):
         return []
     speed, noise = found.comparison.speed.main, found.comparison.noise
+    if not speed.blocks:
+        return []
     floor = noise.floor if noise and not noise.failed and math.isfinite(noise.floor) else None
     bounds = speed.interval_95
     return [

@@ -74,7 +74,7 @@ def log_phase(lab: Lab, phase: Phase) -> LogPhase:
     return LogPhase(
         **common,
         speed=_speed(results),
-        ratios=tuple(_ratio(name, item) for name, item in comparisons),
+        ratios=tuple(_ratio(name, item) for name, item in comparisons if item.comparison.speed.main.blocks),
         loss=_mean(result.get("loss") for result in results),
         loss_last_100=_mean(result.get("loss_last_100") for result in results),
         training_peak_bytes=_peak(results, "training"),

@@ -93,6 +93,7 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         machine=identity["machine"],
         code=identity.get("code", ""),
         clocks=_clocks(result),
+        warnings=tuple(map(str, result.get("warnings", ()))),
         environment=_environment(result),
         deterministic=engine.deterministic,
         sh_degree=int(config.get("sh_degree", 3)),

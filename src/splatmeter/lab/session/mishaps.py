@@ -11,7 +11,7 @@ from splatmeter.lab.atomic import read_json
 from splatmeter.lab.compare.samples import Finding, Severity
 from splatmeter.lab.patience import SHORTEST_LIMIT, TIMES_THE_SLOWEST
 from splatmeter.lab.record.index import Index
-from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.record.lab import Lab, begun_sessions
 from splatmeter.lab.session.plan import SessionPlan, protocol_of
 
 _RUN = re.compile(r"\d+-(?P<label>.+?)(?:\.failed\d+)?")
@@ -82,7 +82,23 @@ def findings(lab: Lab, plan: SessionPlan, named: tuple[str, str]) -> list[Findin
     most = protocol_of(plan).most_failures
     told = [finding for label, arm in arms.items() for finding in _failures(label, arm, most)]
     told += _interrupted(arms)
-    return [*told, *_damaged(lab, plan, named)]
+    return [*told, *_damaged(lab, plan, named), *_removed(lab, plan, named)]
+
+
+def _removed(lab: Lab, plan: SessionPlan, named: tuple[str, str]) -> list[Finding]:
+    """A measurement that somebody took away; what was measured after it stands without it."""
+    phases = {arm.phase for arm in plan.arms if arm.label in named}
+    findings: list[Finding] = []
+    for name, (number, measured) in begun_sessions(lab).items():
+        if not phases <= set(measured) or (lab.sessions / name / "session.json").exists():
+            continue
+        sentence = f"Session {name}, in which {' and '.join(sorted(phases))} were measured too, is gone"
+        if number > plan.sequence:
+            sentence += ", and it was newer than this one: put it back, or measure again."
+            findings.append(Finding("removed session", sentence, Severity.DOUBT, name))
+        else:
+            findings.append(Finding("removed session", f"{sentence}.", Severity.NOTE, name))
+    return findings
 
 
 def _failures(label: str, arm: Mishaps, most: float) -> list[Finding]:

@@ -118,8 +118,9 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
     if wishes.slices and len(phases) != 2:
         raise UsageError("--slices alternates between exactly two arms; use it with `lab ab` or `lab aa`")
     seed = wishes.seed if wishes.seed is not None else secrets.randbelow(2**31)
+    name = f"{_stamp()}-{kind}-{secrets.token_hex(2)}"
     plan = SessionPlan(
-        session=f"{_stamp()}-{kind}-{secrets.token_hex(2)}",
+        session=name,
         kind=kind,
         arms=_arms(kind, phases),
         blocks=blocks,
@@ -134,7 +135,7 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
         machine=machine_identity(),
         protocol=dataclasses.asdict(protocol),
         phases={phase.name: dataclasses.asdict(phase) for chain in lineages.values() for phase in chain},
-        sequence=next_sequence(lab),
+        sequence=next_sequence(lab, name, phases),
         first_seed=wishes.first_seed,
     )
     plan.folder(lab).mkdir(parents=True)

@@ -66,6 +66,7 @@ class Run:
         self.spec = spec
         self.executor = executor
         self._guard = guard
+        self._moved = ("\0", "")
         self.arrivals: list[Arrival] = []
         self.pid = 0
         self._outcome: Outcome | None = None
@@ -109,7 +110,18 @@ class Run:
                 close()
             if self._watch:
                 self._watch.stop()
+            self._bring_home()
             self._folder.close()
+
+    def _bring_home(self) -> None:
+        """While it ran, nothing in its path told a trainer which arm it was; now its output joins its run."""
+        home, work = self.spec.folder / "output", self.spec.request.output
+        if work.exists() and not home.exists():
+            shutil.move(work, home)
+        self._moved = (str(work), str(home.resolve()))
+        self.spec = dataclasses.replace(
+            self.spec, request=dataclasses.replace(self.spec.request, output=home.resolve())
+        )
 
     def summary(
         self, timing: dict[str, float] | None = None, peaks: bool = True, partners: float = 0.0
@@ -121,12 +133,21 @@ class Run:
         result = summarize(self.arrivals, self.window)
         result["identity"] = dataclasses.asdict(self._identity)
         result["start_sha256"] = spec.start_sha256
+        for model in (*result["models"], result["model"]):
+            if model.get("path", "").startswith(self._moved[0]):
+                model["path"] = self._moved[1] + model["path"][len(self._moved[0]) :]
         result["timing"] = timing or result["timing"]
         ended = (
             self._outcome.seconds if self._outcome else self.arrivals[-1].seconds if self.arrivals else 0.0
         )
         result["clocks"] = None if timing else clocks(self.arrivals, self.window, ended)
         result["sliced"] = bool(timing)
+        if result["status"] == "finished" and result["timing"] is None and spec.identity.block >= 0:
+            first = self.window.first + self.window.warm_up
+            result["status"], result["message"] = (
+                "failed",
+                f"it told no progress that could be timed between steps {first} and {self.window.last}",
+            )
         if self._outcome:
             result["process"] = dataclasses.asdict(self._outcome)
             if self._outcome.code != 0 and result["status"] == "finished":
@@ -184,7 +205,7 @@ class Run:
 
     def _started(self, pid: int) -> None:
         self.pid = pid
-        self._folder.process(pid, self.command)
+        self._folder.process(pid, self.command, self.spec.request.output)
         self._watch = Watch(pid, self.spec.monitor).start()
 
     def _ended(self, outcome: Outcome) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ class Session:
         """`decided` is asked after each block of a session that runs until decided."""
         with locked(self.folder / ".lock", f"session {self.plan.session}"):
             for leftover in self.folder.glob("*/*/*/process.json"):
-                end_orphan(leftover.parent)
+                end_orphan(leftover.parent, self.lab.work)
             self._make_ready()
             yield from self._prime()
             for block in range(self.plan.blocks):
@@ -189,7 +190,7 @@ class Session:
         built_for = self._builds[arm.phase]
         evaluations = protocol.evaluation_steps if block >= 0 and not self.plan.slices else (last,)
         request = RunRequest(
-            output=(folder / "output").resolve(),
+            output=(self.lab.work / secrets.token_hex(6)).resolve(),
             seed=seed,
             checkpoint=self._checkpoint.resolve() if self._checkpoint else None,
             python=built_for.python,

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from splatmeter.errors import MissingFile
+from splatmeter.errors import MissingFile, SplatmeterError
 from splatmeter.lab.atomic import read_json
 from splatmeter.lab.compare.assemble import Rules, compare
 from splatmeter.lab.compare.noise import NoiseFloor, noise_floor
@@ -126,7 +126,36 @@ def judged(lab: Lab, reference: str, candidate: str, session: str = "") -> Judge
         )
     name, newest = found[-1]
     verdict = verify(found[-2][1], newest) if len(found) > 1 else judge(newest)
-    return Judged(newest, verdict, name)
+    changed = "" if session else _changed_since(lab, load(lab, name), (reference, candidate))
+    return Judged(newest, _about_the_past(verdict, changed) if changed else verdict, name)
+
+
+_EXECUTED = ("parent", "options", "environment", "revision", "patch", "build", "command", "trainer")
+
+
+def _changed_since(lab: Lab, plan: SessionPlan, phases: tuple[str, str]) -> str:
+    """Which phase would execute something else today than what was measured; empty if none."""
+    for name in phases:
+        try:
+            now = lab.phases.lineage(name)
+        except SplatmeterError:  # removed, or in a circle: what was measured is all that is left
+            continue
+        executed = [
+            [[getattr(phase, field) for field in _EXECUTED] for phase in lineage]
+            for lineage in (now, lineage_of(plan, name))
+        ]
+        if executed[0] != executed[1]:
+            return name
+    return ""
+
+
+def _about_the_past(verdict: Verdict, changed: str) -> Verdict:
+    """What was measured is true of what was measured; a gate asks about the phase as it is."""
+    sentence = (
+        f"Undecided: {changed} has been changed since it was measured; `splatmeter lab run` measures it as "
+        f"it is. What was measured: {verdict.sentence}"
+    )
+    return Verdict(VerdictKind.UNDECIDED, sentence, verdict.reasons)
 
 
 def phase_verdict(lab: Lab, phase: Phase) -> Verdict | None:

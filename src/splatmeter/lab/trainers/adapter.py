@@ -8,9 +8,11 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from splatmeter.events import Event, Failed, Finished, Progress, Started, from_line
+from splatmeter.events import Event, Failed, Finished, Progress, Started, Warned, from_line
 
 MARK = ":::SPLATMETER "
+WENT_BACK = "The progress bar went back"
+"""How a warning begins that the audit looks for."""
 
 
 class Adapter(Protocol):
@@ -76,6 +78,7 @@ class Foreign:
         self._begun = False
         self._last: tuple[int, float] | None = None
         self._paused = False
+        self._went_back = False
         self._peaks: dict[str, int] = {}
 
     def line(self, stream: str, text: str, seconds: float) -> Iterator[Event]:
@@ -104,6 +107,9 @@ class Foreign:
 
     def progress(self, step: int, seconds: float) -> Iterator[Event]:
         """A frame. Bars are redrawn without progress, and a second bar may count anew: only growth counts."""
+        if self._last and step < self._last[0] and not self._paused and not self._went_back:
+            self._went_back = True
+            yield Warned(f"{WENT_BACK} from step {self._last[0]} to step {step}.")
         if self._paused or (self._last and step <= self._last[0]):
             return
         self.step = step
