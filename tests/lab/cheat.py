@@ -31,7 +31,7 @@ def main() -> int:
             print(f"[ITER {step}] Saving Checkpoint", flush=True)
         time.sleep((options.hidden_seconds if hidden else options.seconds) * 10)
         if options.jump_back and step == 100:
-            step = 40  # noqa: PLW2901
+            step = 40
         if options.only_the_last and step < options.steps:
             continue
         bar = f"\rTraining progress: {100 * step // options.steps}%|#  | {step}/{options.steps} "

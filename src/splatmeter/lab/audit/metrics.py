@@ -76,7 +76,7 @@ def printed_and_computed(runs: Sequence[RunSample]) -> list[Finding]:
         computed = {(e.split, e.step): e for e in run.evaluations if e.judged_by == OURS}
         for printed in run.evaluations:
             found = computed.get((printed.split, printed.step))
-            if found is None or printed.judged_by != "splatmeter":
+            if found is None or printed.judged_by != "splatmeter" or set(printed.images) != set(found.images):
                 continue
             told, real = printed.metrics.get("psnr"), found.metrics.get("psnr")
             if told is not None and real is not None and abs(told - real) > SAME_PSNR:

@@ -49,7 +49,7 @@ class Judge:
             if model["sha256"] and self.protocol.scene:
                 found = self._judged(model, spec, result)
                 result["evaluations"] += [
-                    item | {"step": model["step"]} for item in found if self._held_out(item)
+                    item | {"step": model["step"]} for item in found if self._held_out(item, result)
                 ]
 
     def _views(self, result: dict[str, Any], spec: RunSpec) -> None:
@@ -59,11 +59,14 @@ class Judge:
         if split is not None and not result["started"].get("train_images"):
             result["started"] |= {"train_images": split[0], "test_images": split[1]}
 
-    def _held_out(self, item: dict[str, Any]) -> bool:
+    def _held_out(self, item: dict[str, Any], result: dict[str, Any]) -> bool:
         """Without --eval every photo was trained on, so there are no test views whatever an evaluation
-        calls them.
+        calls them; a phase may have left the flag out, and a run of ours tells.
         """
-        return self.protocol.eval or item["split"] != "test"
+        told = result["started"]
+        ours = bool(told.get("environment"))  # of others the split is a guess, and the audit decides
+        kept_none = ours and told.get("train_images") and not told.get("test_images")
+        return item["split"] != "test" or (self.protocol.eval and not kept_none)
 
     def _hash_at(self, result: dict[str, Any], step: int) -> str:
         return next((model["sha256"] for model in result["models"] if model["step"] == step), "")
