@@ -104,7 +104,7 @@ def test_a_driver_that_refuses_our_kernels_is_named_and_not_used(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The stand-in is of capability 12.0: a damaged cubin for it gives way to PTX, and then there is nothing."""
+    """A damaged cubin for this card gives way to PTX; then PTX is damaged too."""
     refused = (120, False, b"\x7fELF damaged")
     monkeypatch.setattr("splatmeter.backends.cuda.card.images", lambda: [*images(), refused])
     assert main.main(["selftest", "--quick", "--threads", "1"]) == 0

@@ -47,7 +47,6 @@ class Prediction:
                 f"but only {free}. Ask for at most {fitting}."
             )
 
-
     def _whatever_else_helps(self) -> str:
         """On a card photos take only what nothing else needs: a smaller cache would free nothing there."""
         if self.of_the_host:
