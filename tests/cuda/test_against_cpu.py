@@ -150,19 +150,20 @@ def test_large_gaussians_are_emitted_by_the_whole_warp(card: CardTwin, cpu: Nati
     assert np.abs(images[0][0] - images[1][0]).max() <= COLOUR_BAR
 
 
-def test_emit_finds_the_tiles_that_project_counted(card: CardTwin, cpu: NativeTwin) -> None:
-    """Many borders of tiles are met by a hair here: with noise in what both compute, they used to disagree,
-    and pairs were written over each other's."""
-    table, view, weights = random_table(1100), camera(1290, 120, seed=3), smooth_image(1290, 120, seed=5)
-    images, gradients = [], []
-    for engine in (card, cpu):
-        engine.put(table)
-        images.append(engine.forward(view, SETTINGS["mip"])[0])
-        gradients.append(engine.gradients(weights))
-    flipped = np.abs(images[0] - images[1]).max(axis=0) > 1e-4
-    assert flipped.mean() <= 1e-4
-    assert distance(gradients[0].harmonics, gradients[1].harmonics) <= 1e-4
-    np.testing.assert_array_equal(gradients[0].visible, gradients[1].visible)
+def test_emit_finds_the_tiles_that_project_counted(
+    card: CardTwin, cpu: NativeTwin, schedule: Standin
+) -> None:
+    """Half a million pairs, some of which meet a tile's border by a hair. With noise in what both kernels
+    compute, these draws once made them disagree, and pairs were written over each other's."""
+    table, view = random_table(1100), camera(1290, 120, seed=3)
+    table.geometry[:, 3:6], table.geometry[:, 10] = np.log([1.0, 0.4, 0.4]), 2
+    cpu.put(table)
+    expected = cpu.forward(view, SETTINGS["mip"])[0]
+    for seed in (6, 18):
+        card.put(table)
+        schedule.option("seed", seed)
+        found = card.forward(view, SETTINGS["mip"])[0]
+        assert (np.abs(found - expected).max(axis=0) > 1e-4).mean() <= 1e-3
 
 
 @pytest.mark.parametrize("size", [(101, 53), (7, 5), (330, 150)])
