@@ -164,6 +164,7 @@ class PyCardModel : public PyCard, public HoldsAccount {
     card::Change change;
     {
       Unlocked unlocked;
+      collect(true);  // rows are settled on the way, with the account of the last step that counts
       change = engine_->grow(rule);
     }
     return nb::make_tuple(change.cloned, change.split, change.pruned);

@@ -1,10 +1,13 @@
 #include "card.hpp"
 
+#include <algorithm>
+
 namespace splat::card {
 namespace {
 
 constexpr int kMajor = 75, kMinor = 76;  // attributes: compute capability
 constexpr unsigned kNonBlocking = 1, kNoTiming = 2;
+constexpr int kRefusals[] = {200, 209, 218, 221, 222, 300, 801};  // of an image: damaged, for other cards, too new, or not to be compiled
 constexpr const char* kNames[] = {
 #define NAME(name, arguments) #name,
     SPLAT_CARD_KERNELS(NAME) SPLAT_CARD_SORTS(NAME)
@@ -13,14 +16,17 @@ constexpr const char* kNames[] = {
 
 }  // namespace
 
-const Image& choose_image(const std::vector<Image>& images, int capability) {
-  const Image* best = nullptr;
+std::vector<const Image*> images_for(const std::vector<Image>& images, int capability) {
+  const Image *made_for_it = nullptr, *ptx = nullptr;
   for (const Image& image : images) {
-    if (!image.is_ptx && image.capability == capability) return image;
-    if (image.is_ptx && image.capability <= capability && (!best || image.capability > best->capability)) best = &image;
+    if (!image.is_ptx && image.capability == capability) made_for_it = &image;
+    if (image.is_ptx && image.capability <= capability && (!ptx || image.capability > ptx->capability)) ptx = &image;
   }
-  if (!best) throw CardError(Trouble::kTooOld, "This card has compute capability " + std::to_string(capability / 10) + "." + std::to_string(capability % 10) + "; 7.5 (RTX 20) or newer is needed.");
-  return *best;
+  std::vector<const Image*> found;
+  for (const Image* image : {made_for_it, ptx})
+    if (image) found.push_back(image);
+  if (found.empty()) throw CardError(Trouble::kTooOld, "This card has compute capability " + std::to_string(capability / 10) + "." + std::to_string(capability % 10) + "; 7.5 (RTX 20) or newer is needed.");
+  return found;
 }
 
 Card::Card(int device, const std::vector<Image>& images) : driver_(Driver::open()) {
@@ -30,12 +36,11 @@ Card::Card(int device, const std::vector<Image>& images) : driver_(Driver::open(
   char text[256] = {};
   d.check(d.cuDeviceGetName(text, sizeof text, device_), "asking for its name");
   name = text, capability = 10 * attribute(kMajor) + attribute(kMinor);
-  const Image& chosen = choose_image(images, capability);
-  image = chosen.name();
+  const std::vector<const Image*> candidates = images_for(images, capability);
   d.check(d.cuDevicePrimaryCtxRetain(&context_, device_), "opening a context");
   try {
     use();
-    d.check(d.cuModuleLoadDataEx(&module_, chosen.bytes.c_str(), 0, nullptr, nullptr), "loading the kernels");
+    load_one_of(candidates);
     for (int k = 0; k < kKernels; k++) d.check(d.cuModuleGetFunction(&functions_[k], module_, kNames[k]), kNames[k]);
     d.check(d.cuStreamCreate(&stream_, kNonBlocking), "making a stream");
     d.check(d.cuStreamCreate(&copy_stream_, kNonBlocking), "making a stream");
@@ -55,6 +60,19 @@ Card::~Card() {
   d.cuStreamDestroy_v2(stream_), d.cuStreamDestroy_v2(copy_stream_);
   d.cuModuleUnload(module_);
   d.cuDevicePrimaryCtxRelease_v2(device_);
+}
+
+// What a driver refuses, because the image is damaged or newer than it, another image may still be good for.
+void Card::load_one_of(const std::vector<const Image*>& candidates) {
+  std::string refused;
+  for (const Image* candidate : candidates) {
+    const int code = driver_->cuModuleLoadDataEx(&module_, candidate->bytes.c_str(), 0, nullptr, nullptr);
+    if (!code) return void(image = candidate->name());
+    module_ = nullptr;
+    if (std::find(std::begin(kRefusals), std::end(kRefusals), code) == std::end(kRefusals)) driver_->check(code, "loading the kernels");
+    refused += (refused.empty() ? "" : ", ") + candidate->name() + ": " + driver_->words_for(code);
+  }
+  throw CardError(Trouble::kTooOld, "The NVIDIA driver does not take our kernels (" + refused + "); update it to R570 or newer, or train with --device cpu.");
 }
 
 void Card::use() { driver_->check(driver_->cuCtxSetCurrent(context_), "choosing it"); }

@@ -18,7 +18,8 @@ struct Image {
   std::string bytes;
   std::string name() const { return (is_ptx ? "PTX compute_" : "cubin sm_") + std::to_string(capability); }
 };
-const Image& choose_image(const std::vector<Image>& images, int capability);  // throws CardError, kTooOld
+// What a card can run, the best first: a cubin made for it, then the newest PTX that it knows. Throws CardError, kTooOld.
+std::vector<const Image*> images_for(const std::vector<Image>& images, int capability);
 
 // A mark in a stream; gone with its owner, even while the card still works towards it.
 class OwnedEvent {
@@ -80,10 +81,11 @@ class Card {
   void use();                          // before anything else in a thread
   int attribute(int number) const;
 
-  std::string name, image;
+  std::string name, image;             // image: the one that was loaded
   int capability = 0;
 
  private:
+  void load_one_of(const std::vector<const Image*>& candidates);
   void launch_bytes(Kernel kernel, Grid grid, unsigned threads, void* arguments);
   void fill_bytes(Address to, unsigned char byte, size_t bytes);
   void to_card_bytes(Address to, const void* from, size_t bytes, Stream stream);

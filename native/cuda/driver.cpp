@@ -57,11 +57,15 @@ std::shared_ptr<const Driver> Driver::open() {
   return opened[library] = driver;
 }
 
-void Driver::check(int code, const char* doing) const {
-  if (!code) return;
+std::string Driver::words_for(int code) const {
   const char* text = nullptr;
   cuGetErrorString(code, &text);
-  const std::string what = std::string("The card failed while ") + doing + ": " + (text ? text : "unknown error") + " (" + std::to_string(code) + ").";
+  return std::string(text ? text : "unknown error") + " (" + std::to_string(code) + ")";
+}
+
+void Driver::check(int code, const char* doing) const {
+  if (!code) return;
+  const std::string what = std::string("The card failed while ") + doing + ": " + words_for(code) + ".";
   throw CardError(code == kCodeOutOfMemory ? Trouble::kOutOfMemory : ends_everything(code) ? Trouble::kLost : Trouble::kWrong, what);
 }
 

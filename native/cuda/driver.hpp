@@ -74,6 +74,7 @@ class Driver {
 #undef DECLARE
 
   void check(int code, const char* doing) const;  // throws CardError
+  std::string words_for(int code) const;          // the driver's, and the number
   std::string path;                               // of the library
   int version() const;                            // 12080: CUDA 12.8
   int device_count() const;

@@ -76,9 +76,9 @@ class Engine {
   void reset_opacities();                              // settled
   ModelSummary summary();
 
-  // ---- growth (growth.cpp); settled. What cannot fit is refused before anything has changed.
+  // ---- growth (growth.cpp): rows are settled while they move. What cannot fit is refused before anything has changed.
   Change grow(const GrowthRule& rule);
-  // 3DGS-MCMC (relocate.cpp): faint rows become copies of opaque ones; `keys` name the draws.
+  // 3DGS-MCMC (relocate.cpp): faint rows become copies of opaque ones; `keys` name the draws. Settled.
   Change relocate(u32 budget, double lowest_opacity, const u32* keys);
 
   // ---- for tests (primitives.cpp): the host's arrays through scan and sort
@@ -91,12 +91,12 @@ class Engine {
 
  private:
   struct GrowthSpace;
-  void select(GrowthSpace& space, bool with_next);
+  void select(GrowthSpace& space, bool quantile);
   GrowthArguments decide(const GrowthRule& rule, GrowthSpace& space);
   const u32* morton_order(const float* means, u32 stride, u32 count, Sorter<u64>& sort, CardBuffer<float>& bounds, CardBuffer<u64>& codes);
   size_t room_for(u32 count) const;
   void wide_scan(u64* values, u32 count, CardBuffer<u64>& sums);
-  void rearrange(u32 count, u32 first_child, float shrink, const u32* sources, const float* means, const u32* order);
+  void rearrange(u32 count, u32 first_child, float shrink, const u64* sources, const float* means, const u32* order);
   void project();
   void sort_by_depth();
   void wait_for_counters();

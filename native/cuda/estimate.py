@@ -15,7 +15,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from splatmeter.backends.cuda.work import PAIR_INSTRUCTIONS, SECTOR, TABLE_ROW, Counts, Work, work_of
+from splatmeter.backends.cuda.work import (
+    HARMONICS,
+    PAIR_INSTRUCTIONS,
+    SECTOR,
+    TABLE_ROW,
+    Counts,
+    Work,
+    work_of,
+)
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs" / "cards" / "estimate.md"
@@ -36,8 +44,8 @@ FLOPS_A_CAMERA = 25  # of the 3D filter, for each row
 FILTER_INTERVAL = 100  # steps from one refresh of the 3D filter to the next, and from growth to growth
 FLOAT_RATE = ISSUE_RATE * 32  # G a second
 GROWTH_WAITS = 0.1  # ms: two readbacks
-GROWTH_LAUNCHES = 100
-SETTLED = 2 * 720  # bytes of a row that is brought up to date: all but statistics, read and written
+GROWTH_LAUNCHES = 85
+FIRST_MOMENTS = 2 * SECTOR  # of geometry, twelve floats of 24
 MORTON_DIGITS = 7
 WIDTH, HEIGHT = 1297, 840
 MOST_OF_GROWTH = 0.02
@@ -104,13 +112,13 @@ def growth_bytes(counts: Counts) -> dict[str, float]:
     """Of one densification with a budget, by what growth.cpp and rows.cpp launch; as many rows afterwards."""
     rows, behind = counts.rows, counts.rows - counts.seen
     return {
-        "settling rows that are behind": behind * SETTLED + rows * 3 * SECTOR,
-        "looking at every row": rows * (64 + 192 + 20),
-        "quantile and budget by radix selection": rows * (2 * 8 * 8 + 8),
-        "choosing, ties, deciding, scans": rows * (24 + 36 + 4 * 12),
-        "new places and means": rows * 96,
+        "looking at every row": rows * (64 + 192 + 12) + behind * FIRST_MOMENTS,
+        "quantile and budget by radix selection": rows * (4 * 4 + 4 + 8 * 8),
+        "choosing, ties, deciding, scans": rows * (24 + 36 + 12),
+        "new places and means": rows * (4 + SECTOR + 20) + behind * SECTOR,
         "Morton order": rows * (12 + 20 + MORTON_DIGITS * (8 + 2 * 12 + 5)),
-        "moving five arrays": rows * (2 * TABLE_ROW + 5 * 8),
+        "moving five arrays": rows * (2 * TABLE_ROW + 4 * 12),
+        "first moments once more, to settle harmonics": behind * HARMONICS,
     }
 
 
@@ -211,10 +219,9 @@ def kernels_table() -> list[str]:
     return lines
 
 
-def growth_share(counts: Counts, without: float = 0.0) -> float:
+def growth_share(counts: Counts) -> float:
     """Of the hundred steps between, growth left out."""
-    steps = FILTER_INTERVAL * total_of(counts) - growth_of(counts)
-    return (growth_of(counts) - without / (BANDWIDTH_REACHED * BANDWIDTH * 1e6)) / steps
+    return growth_of(counts) / (FILTER_INTERVAL * total_of(counts) - growth_of(counts))
 
 
 def growth_lines() -> list[str]:
@@ -227,10 +234,6 @@ def growth_lines() -> list[str]:
     lines.append("| one growth, ms | " + " | ".join(f"{growth_of(c):.1f}" for c in every) + " |")
     lines.append(
         "| **of the steps between** | " + " | ".join(f"**{growth_share(c):.1%}**" for c in every) + " |"
-    )
-    saved = [growth_share(c, SETTLED * (c.rows - c.seen)) for c in every]
-    lines.append(
-        "| if rows were settled while they move | " + " | ".join(f"{share:.1%}" for share in saved) + " |"
     )
     return lines
 

@@ -15,7 +15,7 @@ struct MemoryModel {
   static constexpr size_t kStepRow = 4 * kSplatWidth + 6 * 4 + kSortRow;  // splat; depth, tiles, key, row, offset, first pair
   static constexpr size_t kPair = 4 + 4 + 4 * kSlotWidth + 1 + kSortRow;  // key, row, slot, touched
   static constexpr size_t kPixel = 4 * (3 + 1 + 3 + 9);                   // colour, transmittance, gradient, the loss's maps
-  static constexpr size_t kMovingRow = 4 * kHarmonicsWidth + 4 + 12 + 4;  // while rows move: one array more, source, mean, order
+  static constexpr size_t kMovingRow = 4 * kHarmonicsWidth + 8 + 12 + 4;  // while rows move: one array more, source, mean, order
   static constexpr size_t kFixed = 1 << 20;                               // counters, cameras, sums
 
   // With as many rows as there will ever be, of which pairs are seen in one image of so many pixels.

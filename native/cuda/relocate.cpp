@@ -47,8 +47,8 @@ Change Engine::relocate(u32 budget, double lowest_opacity, const u32* keys) {
   if (!n) return {};
   card_.use();
   release_workspace();
-  CardBuffer<u64> weights(arena_, "relocation"), sums(arena_, "relocation"), codes(arena_, "relocation");
-  CardBuffer<u32> flags(arena_, "relocation"), times(arena_, "relocation"), live_before(arena_, "relocation"), live_count(arena_, "relocation"), sources(arena_, "relocation");
+  CardBuffer<u64> weights(arena_, "relocation"), sums(arena_, "relocation"), codes(arena_, "relocation"), sources(arena_, "relocation");
+  CardBuffer<u32> flags(arena_, "relocation"), times(arena_, "relocation"), live_before(arena_, "relocation"), live_count(arena_, "relocation");
   CardBuffer<float> means(arena_, "relocation"), bounds(arena_, "relocation");
   CardBuffer<double> table(arena_, "relocation");
   Sorter<u64> sort(card_, arena_, scan_, "the order of rows");

@@ -82,7 +82,7 @@ void Engine::bin() {
   scan_({.values = tiles_.data(), .limit = visible, .out = offsets_.at_least(n), .order = by_depth_.values, .mask = ~kVisible});
   const EmitArguments e = {frame_, counters, by_depth_.values, offsets_.data(), tiles_.data(), splats_.data(), pair_capacity_, first_pair_.at_least(n), pair_keys_.data(), pair_rows_.data()};
   card_.launch(Card::k_emit, {blocks_of(visible, kThreads)}, kThreads, e);
-  by_tile_ = pair_sort_(pair_keys_.data(), nullptr, nullptr, counters_.pairs, 0, bits_of(tiles));
+  by_tile_ = pair_sort_(pair_keys_.data(), nullptr, nullptr, counters_.pairs, 0, bits_of(tiles + 1));  // with the one behind the last
   const TileBeginsArguments t = {by_tile_.keys, counters, pair_capacity_, tiles, begins_.data()};
   card_.launch(Card::k_tile_begins, {blocks_of(size_t(counters_.pairs) + 1, kThreads)}, kThreads, t);
 }

@@ -16,6 +16,7 @@ from running import bits
 from standin import Standin
 from tiny_scene import write_tiny_scene
 
+from splatmeter.backends.cuda import images
 from splatmeter.backends.cuda import selftest as checks_of
 from splatmeter.backends.cuda.selftest import Check
 from splatmeter.cli import main, preview
@@ -96,6 +97,25 @@ def test_a_card_that_is_wrong_is_named_with_the_operation_and_not_used(
     assert "1 wrong" in capsys.readouterr().out
 
 
+def test_a_driver_that_refuses_our_kernels_is_named_and_not_used(
+    standin: Standin,
+    scene: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A damaged cubin for this card gives way to PTX; then PTX is damaged too."""
+    refused = (120, False, b"\x7fELF damaged")
+    monkeypatch.setattr("splatmeter.backends.cuda.card.images", lambda: [*images(), refused])
+    assert main.main(["selftest", "--quick", "--threads", "1"]) == 0
+    assert "PTX compute_80" in capsys.readouterr().out
+    monkeypatch.setattr("splatmeter.backends.cuda.card.images", lambda: [refused, (80, True, b"damaged")])
+    assert main.main(words(scene, tmp_path / "a", "--device", "cuda")) == 69
+    said = capsys.readouterr().err
+    assert "does not take our kernels (cubin sm_120" in said and "Traceback" not in said
+    assert not (tmp_path / "a").exists()
+
+
 def test_a_card_that_has_passed_is_not_asked_again(
     standin: Standin, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +149,7 @@ def test_every_refusal_is_one_sentence_and_code_69(
     assert main.main(words(scene, tmp_path / "a", "--device", "cuda")) == 69
     complaint = capsys.readouterr().err
     assert said in complaint and complaint.count("\n") == 1
+    assert "--photo-cache" not in complaint
     assert not (tmp_path / "a").exists()
 
 

@@ -65,3 +65,7 @@ def test_more_of_anything_is_more_work() -> None:
     assert few.keys() == many.keys()
     assert all(many[name].bytes >= few[name].bytes > 0 for name in few)
     assert many["blend_backward"].instructions == pytest.approx(2 * few["blend_backward"].instructions)
+
+
+def test_growth_takes_no_more_of_the_steps_between_than_the_design_says() -> None:
+    assert all(0 < estimate.growth_share(c) <= estimate.MOST_OF_GROWTH for c in estimate.SCENES.values())

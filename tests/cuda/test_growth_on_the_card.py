@@ -9,7 +9,7 @@ import pytest
 from growth_twin import grow_on, grown, rule
 from parity_scenes import random_table
 from standin import Standin
-from twins import CardTwin, arrays_of
+from twins import CardTwin, arrays_of, owed_after
 
 from splatmeter import _native  # type: ignore[attr-defined]
 from splatmeter.backend import Change, GrowthRule
@@ -65,6 +65,30 @@ def test_candidates_are_the_same(card: CardTwin, count: int, strategy: str) -> N
     change = assert_grows_alike(card, visited(count), rule(strategy))
     if count >= 300:
         assert min(change.cloned, change.split, change.pruned) > 0
+
+
+@pytest.mark.parametrize(("strategy", "budget"), [("3dgs", None), ("gof", 850)])
+def test_rows_that_are_behind_are_settled_while_they_move(
+    card: CardTwin, strategy: str, budget: int | None
+) -> None:
+    """As if they had been settled before, to the last bit. What they owe decides who is faint, and where
+    children are."""
+    table, followed = visited(800), rule(strategy, budget=budget, lowest_opacity=0.2)
+    table.geometry[:, 15] = np.random.default_rng(4).integers(0, 8, table.count)
+    results = []
+    for first in (True, False):
+        card.put(table, owed_after(7))
+        if first:
+            card.card.settle()
+        results.append((grow_on(card.card, followed), card.get()))
+    (change, expected), (found_change, found) = results
+    assert found_change == change and min(change.cloned, change.split, change.pruned) > 0
+    for one, two in zip(arrays_of(found), arrays_of(expected), strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert (found.geometry[:, 15] == 7).all()
+    card.put(table)
+    assert grow_on(card.card, followed).pruned != change.pruned
+    card.owe(None)
 
 
 @pytest.mark.parametrize("room", [-20, 0, 1, 7, 60, 10_000])

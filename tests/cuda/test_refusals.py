@@ -76,11 +76,24 @@ def test_the_best_image_is_chosen(standin: Standin, capability: int, image: int)
 
 
 def test_an_exact_cubin_comes_before_ptx(schedule: Standin) -> None:
-    """The stand-in cannot run one: that it was chosen shows in the refusal."""
+    """To the stand-in whatever names the kernels is an image."""
     schedule.option("capability", 86)
-    with pytest.raises(_native.CardError, match="loading the kernels"):
-        _native.Card(0, [*images(), (86, False, b"\x7fELF no PTX")])
-    _native.Card(0, [*images(), (89, False, b"\x7fELF no PTX")])
+    cubin = b"\x7fELF " + images()[0][2]
+    assert _native.Card(0, [*images(), (86, False, cubin)]).image == "cubin sm_86"
+    assert _native.Card(0, [(86, False, cubin)]).image == "cubin sm_86"
+    assert _native.Card(0, [*images(), (89, False, cubin)]).image == "PTX compute_80"
+
+
+def test_a_cubin_that_the_driver_refuses_gives_way_to_ptx(schedule: Standin) -> None:
+    schedule.option("capability", 86)
+    damaged = (86, False, b"\x7fELF no kernels")
+    card = _native.Card(0, [*images(), damaged])
+    assert card.image == "PTX compute_80"
+    with pytest.raises(_native.CardError) as problem:
+        _native.Card(0, [(80, True, b"no kernels either"), damaged])
+    kind, sentence = problem.value.args
+    assert kind == "too old" and "cubin sm_86" in sentence and "PTX compute_80" in sentence
+    assert sentence.endswith("--device cpu.") and "\n" not in sentence
 
 
 def test_arguments_that_differ_from_the_ptx_are_noticed(standin: Standin) -> None:

@@ -13,7 +13,7 @@ import pytest
 from running import Around, Make, bits, run, with_models
 
 from splatmeter.backend import Backend, Ticket, TrainStep
-from splatmeter.errors import Diverged, MissingFile, NotEnoughMemory
+from splatmeter.errors import CardUnavailable, Diverged, MissingFile, NotEnoughMemory
 from splatmeter.events import (
     Densified,
     Event,
@@ -24,6 +24,7 @@ from splatmeter.events import (
 )
 from splatmeter.train import container
 from splatmeter.train.loop import train
+from splatmeter.train.prediction import Prediction
 
 BLACK_HOLE = (math.nan, math.nan, math.nan)
 
@@ -201,3 +202,18 @@ def test_growth_that_does_not_fit_ends_with_a_checkpoint_to_go_on_from(
     assert config.model_path is not None
     plain = config.model_path.parent / "plain" / "chkpnt40.safetensors"
     assert bits(config.model_path / "chkpnt40.safetensors") == bits(plain)
+
+
+@pytest.mark.parametrize(
+    ("of_the_host", "kind", "advice"),
+    [(True, NotEnoughMemory, "a smaller --photo-cache"), (False, CardUnavailable, "--device cpu")],
+)
+def test_too_little_memory_comes_with_advice_that_helps(
+    of_the_host: bool, kind: type[Exception], advice: str
+) -> None:
+    """On a card photos give way by themselves."""
+    short = Prediction(100, 2000, 100, 2000, 500, 1000, 10, of_the_host)
+    with pytest.raises(kind) as problem:
+        short.require()
+    assert advice in str(problem.value)
+    assert ("--photo-cache" in str(problem.value)) == of_the_host

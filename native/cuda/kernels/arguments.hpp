@@ -181,22 +181,28 @@ struct MortonArguments {
   float* bounds;             // [blocks][6]: low, high; the first become those of all
   u64* codes;
 };
+// Where a new row comes from: the old one's number and kFresh, and above them how many steps it is behind.
+constexpr u32 kFresh = 0x80000000u;
+constexpr int kAgeShift = 32;
+
+enum TablePart : u32 { kPartHarmonics, kPartFirst, kPartSecond, kPartGeometry };  // the last with its moments, if there are any
 struct TakeArguments {       // rows of float4
+  Pending pending;
+  TablePart part;
   u32 count, vectors;
-  const u32* sources;        // [before the order] row, and kFresh
-  const float* from;
-  float* to;
-  int zero_fresh, is_geometry;
-  const float* means;        // [before the order, 3] of children, where is_geometry
+  const u64* sources;        // [before the order]
+  const float *from, *moments;  // moments: of geometry, or first ones of harmonics, as they were
+  float *to, *to_moments;    // the second of geometry only
+  const float* means;        // [before the order, 3] of children
   const u32* order;          // [count] places before the order
   u32 first_child;
   float shrink;              // what children's log scales lose
 };
-constexpr u32 kFresh = 0x80000000u;
 
 // ---- growth ------------------------------------------------------------------------------------------------------
 enum RowFlags : u32 { kChosen = 1, kGone = 2, kSmall = 4, kGoneChild = 8, kTieShift = 4, kTie = 16, kAbove = 32 };
 constexpr u32 kKeepShift = 6, kCloneShift = 7, kSplitShift = 8;  // what becomes of a row in the end
+constexpr u32 kBehindShift = 12, kLongBehind = 0xfffff;          // how many steps it is behind, as far as there is room
 
 enum Selecting : u32 { kSelectNothing, kSelectAmong, kSelectAll };
 struct GrowthState {  // what the passes of growth tell each other; the host reads it once, at the end
@@ -215,23 +221,25 @@ constexpr int kSelectBits = 8, kSelectDigits = 1 << kSelectBits;
 static_assert(kSelectDigits == kThreads, "a thread has one digit");
 
 struct GrowthArguments {
+  Pending pending;             // rows may be behind: they are seen as they will be
   u32 count, blocks, budget, by_absolute;  // by_absolute: gof's second criterion too
   float threshold, lowest_logit, small_limit, size_limit, shrink;
   double urgency_threshold;
-  const float *geometry, *harmonics;
+  const float *geometry, *harmonics, *moments;
   float *gradient, *absolute;  // [N] means over visits
-  u64* keys;                   // [N] what is selected from, ascending
+  u64* keys;                   // [N] how urgent, the most urgent first
   u32* flags;                  // [N]
-  u32* counts;                 // [blocks][kGrowthCounts]
+  u32* counts;                 // [blocks][kGrowthCounts]; the first three in the end of all blocks before
   GrowthState* state;
-  const u32 *ties_before, *kept_before, *cloned_before, *split_before;  // [N] scans of flags
+  const u32* ties_before;      // [N]
   u32 child_keys[2][kRandomKeys];
-  u32* sources;                // [M] row, and kFresh
+  u64* sources;                // [M]
   float* means;                // [M, 3]
 };
 struct SelectArguments {
   u32 count, blocks, shift;    // of the digit looked at
   const u64* keys;
+  const float* values;         // [N] not negative, instead of keys: their bits are the high half of a key
   u32* digit_counts;           // [256][blocks]
   u64* least;                  // [blocks] smallest key above the one found
   GrowthState* state;
@@ -252,7 +260,7 @@ struct RelocateArguments {
   u32 *flags, *times;          // [N] whether a row lives; copies of it
   const u32* live_before;      // [N]
   const double* coefficients;  // [kMostTogether + 1][kMostTogether]
-  u32* sources;                // [live + copies]
+  u64* sources;                // [live + copies]; all are settled
   float* means;                // [live + copies, 3]
 };
 

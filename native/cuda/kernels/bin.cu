@@ -51,30 +51,34 @@ KERNEL(kThreads, compact, CountArguments) {
 
 constexpr u32 kManyTiles = 32;  // from so many on a Gaussian's pairs are written by the whole warp
 
-INLINE void store_pair(const EmitArguments& a, u32 at, u32 tile, u32 row) {
-  if (at < a.capacity) store(a.keys, at, tile), store(a.pair_rows, at, row);
+INLINE void store_pair(const EmitArguments& a, u32 at, u32 end, u32 tile, u32 row) {
+  if (at < end) store(a.keys, at, tile), store(a.pair_rows, at, row);
 }
 
+// Writes as many pairs as project has counted, neither more nor fewer, whatever is found here: every slot has its owner.
+// Should some be missing, theirs lie in a tile behind the last, which nobody draws.
 KERNEL(kThreads, emit, EmitArguments) {
-  const u32 i = thread_number(), visible = fetch(&a.counters->visible, 0);
+  const u32 i = thread_number(), visible = fetch(&a.counters->visible, 0), nowhere = u32(a.frame.tile_columns * a.frame.tile_rows);
   const bool works = i < visible;
   const u32 row = works ? fetch(a.order, i) : 0, first = works ? fetch(a.offsets, i) : 0;
-  const u32 pairs = works ? fetch(a.tiles, row) & ~kVisible : 0;
+  const u32 pairs = works ? fetch(a.tiles, row) & ~kVisible : 0, end = min(first + pairs, a.capacity);
   if (works) store(a.first_pair, row, first);
   if (works && pairs < kManyTiles) {
     u32 at = first;
     each_run(a.frame, fetch_splat(a.splats, row), [&](int r, int from, int to) {
-      for (int c = from; c <= to; c++) store_pair(a, at++, u32(r * a.frame.tile_columns + c), row);
+      for (int c = from; c <= to; c++) store_pair(a, at++, end, u32(r * a.frame.tile_columns + c), row);
     });
+    for (; at < end; at++) store_pair(a, at, end, nowhere, row);
   }
   for (u32 large = __ballot_sync(kAllLanes, pairs >= kManyTiles); large; large &= large - 1) {
     const int who = __ffs(int(large)) - 1;
-    const u32 its_row = __shfl_sync(kAllLanes, row, who);
+    const u32 its_row = __shfl_sync(kAllLanes, row, who), its_end = __shfl_sync(kAllLanes, end, who);
     u32 at = __shfl_sync(kAllLanes, first, who);
     each_run(a.frame, fetch_splat(a.splats, its_row), [&](int r, int from, int to) {
-      for (int c = from + lane_number(); c <= to; c += 32) store_pair(a, at + u32(c - from), u32(r * a.frame.tile_columns + c), its_row);
+      for (int c = from + lane_number(); c <= to; c += 32) store_pair(a, at + u32(c - from), its_end, u32(r * a.frame.tile_columns + c), its_row);
       at += u32(to - from + 1);
     });
+    for (at += u32(lane_number()); at < its_end; at += 32) store_pair(a, at, its_end, nowhere, its_row);
   }
 }
 

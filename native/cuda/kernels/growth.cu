@@ -1,8 +1,8 @@
 // Growth: which rows ask for more detail, which go, and where the others and their children come to lie. The same rules as
 // densify/ in Python, which is its twin: adaptive.py, prune.py, densifier.py, surgery.py.
 #include "block.hpp"
-#include "projection.hpp"
 #include "random.hpp"
+#include "settling.hpp"
 
 namespace splat::card {
 
@@ -13,12 +13,26 @@ INLINE void store_counts(const GrowthArguments& a, const u32* counts) {
     if (threadIdx.x == 0) store(a.counts, blockIdx.x * kGrowthCounts + k, sum);
   }
 }
-INLINE void sum_counts(const GrowthArguments& a, u32* totals) {  // right in thread 0
-  UNROLL for (int k = 0; k < kGrowthCounts; k++) {
-    u32 sum = 0;
-    for (u32 block = threadIdx.x; block < a.blocks; block += kThreads) sum += fetch(a.counts, block * kGrowthCounts + k);
-    totals[k] = block_sum(sum);
+INLINE u32 sum_of_counts(const GrowthArguments& a, int k) {  // right in thread 0
+  u32 sum = 0;
+  for (u32 block = threadIdx.x; block < a.blocks; block += kThreads) sum += load(a.counts, block * kGrowthCounts + k);
+  return block_sum(sum);
+}
+INLINE void sum_counts(const GrowthArguments& a, u32* totals) {
+  UNROLL for (int k = 0; k < kGrowthCounts; k++) totals[k] = sum_of_counts(a, k);
+}
+// Each block's count becomes the sum of those before it; returns that of all.
+INLINE u32 scan_counts(const GrowthArguments& a, int k) {
+  u32 carry = 0;
+  for (u32 base = 0; base < a.blocks; base += kThreads) {
+    const u32 at = (base + threadIdx.x) * kGrowthCounts + k;
+    const bool there = base + threadIdx.x < a.blocks;
+    u32 all;
+    const u32 before = block_scan(there ? load(a.counts, at) : 0u, all);
+    if (there) store(a.counts, at, carry + before);
+    carry += all;
   }
+  return carry;
 }
 
 // ---- what each row is like ---------------------------------------------------------------------------------------
@@ -27,18 +41,30 @@ INLINE float mean_over_visits(float total, float visits) {
   return is_finite(mean) ? mean : 0.f;
 }
 
+// The row as it is once it is settled. Harmonics are finite then if they are now: a step that breaks moments breaks both.
+INLINE Row current_row(const GrowthArguments& a, u32 row, u32& behind) {
+  Row g = load_row(a.geometry, row);
+  behind = u32(age_of(a.pending, g.v[kLastUpdate]));
+  if (behind) {
+    float first[12];
+    load_first_moments(a.moments, row, first);
+    catch_up(a.pending, owed_at(a.pending, int(behind)), first, g.v);
+  }
+  return g;
+}
+
 KERNEL(kThreads, growth_look, GrowthArguments) {
   const u32 row = thread_number();
   u32 counts[kGrowthCounts] = {};
   if (row < a.count) {
-    const Row g = load_row(a.geometry, row);
+    u32 behind;
+    const Row g = current_row(a, row, behind);
     const float gradient = mean_over_visits(g.v[kGradientSum], g.v[kVisits]), absolute = mean_over_visits(g.v[kAbsoluteSum], g.v[kVisits]);
     const float scale = float(exp(double(fmaxf(fmaxf(g.v[kLogScale], g.v[kLogScale + 1]), g.v[kLogScale + 2]))));
     const bool faint = is_faint(g.v, a.harmonics, row, a.lowest_logit), chosen = gradient >= a.threshold;
     store(a.gradient, row, gradient), store(a.absolute, row, absolute);
-    store(a.keys, row, u64(__double_as_longlong(double(absolute))));
     store(a.flags, row, (chosen ? kChosen : 0u) | (faint || scale > a.size_limit ? kGone : 0u) | (scale <= a.small_limit ? kSmall : 0u) |
-                            (faint || __fdiv_rn(scale, a.shrink) > a.size_limit ? kGoneChild : 0u));
+                            (faint || __fdiv_rn(scale, a.shrink) > a.size_limit ? kGoneChild : 0u) | min(behind, kLongBehind) << kBehindShift);
     counts[0] = chosen;
   }
   store_counts(a, counts);
@@ -123,18 +149,24 @@ KERNEL(kThreads, growth_decide, GrowthArguments) {
   store_counts(a, counts);
 }
 KERNEL(kThreads, growth_total, GrowthArguments) {
-  u32 totals[kGrowthCounts];
-  sum_counts(a, totals);
+  const u32 kept = scan_counts(a, 0), cloned = scan_counts(a, 1), split = scan_counts(a, 2);
+  const u32 clones = sum_of_counts(a, 3), splits = sum_of_counts(a, 4), pruned = sum_of_counts(a, 5);
   if (threadIdx.x) return;
   GrowthState* s = a.state;
-  store(&s->kept, 0, totals[0]), store(&s->cloned, 0, totals[1]), store(&s->split, 0, totals[2]);
-  store(&s->chosen_clones, 0, totals[3]), store(&s->chosen_splits, 0, totals[4]), store(&s->pruned, 0, totals[5]);
+  store(&s->kept, 0, kept), store(&s->cloned, 0, cloned), store(&s->split, 0, split);
+  store(&s->chosen_clones, 0, clones), store(&s->chosen_splits, 0, splits), store(&s->pruned, 0, pruned);
 }
 
 // ---- the new rows, before their order: kept, clones, first children, second children -----------------------------
-INLINE void place(const GrowthArguments& a, u32 at, u32 row, u32 fresh, const float* mean) {
-  store(a.sources, at, row | fresh);
+INLINE void place(const GrowthArguments& a, u32 at, u32 row, u32 fresh, u32 behind, const float* mean) {
+  store(a.sources, at, u64(behind) << kAgeShift | row | fresh);
   UNROLL for (int k = 0; k < 3; k++) store(a.means, 3 * size_t(at) + k, mean[k]);
+}
+// Most rows stay as they are: of those nothing but the mean is read.
+INLINE void current_mean(const GrowthArguments& a, size_t row, u32 behind, float* mean) {
+  float4 v = load4(a.geometry, row * 4);
+  if (behind) v = settled_geometry(a.pending, 0, v, load4(a.moments, row * 6), owed_at(a.pending, int(behind)));
+  mean[0] = v.x, mean[1] = v.y, mean[2] = v.z;
 }
 // R(q) e with e ~ N(0, diag(s^2)): raw scales, the 3D filter has no part in this.
 INLINE void child_mean(const Row& g, u32 row, const u32* keys, float* mean) {
@@ -145,18 +177,28 @@ INLINE void child_mean(const Row& g, u32 row, const u32* keys, float* mean) {
   UNROLL for (int j = 0; j < 3; j++) draw[j] *= float(exp(double(g.v[kLogScale + j])));
   UNROLL for (int i = 0; i < 3; i++) mean[i] = g.v[kMean + i] + dot3(R + 3 * i, draw);
 }
+// Three counts at once, of at most 256 rows each.
+constexpr u32 kCountBits = 10, kCountMask = (1u << kCountBits) - 1;
+static_assert(kThreads <= int(kCountMask), "a count has room for a block");
+
 KERNEL(kThreads, growth_place, GrowthArguments) {
-  const u32 row = thread_number();
-  if (row >= a.count) return;
-  const u32 flags = fetch(a.flags, row), kept = fetch(&a.state->kept, 0), cloned = fetch(&a.state->cloned, 0), split = fetch(&a.state->split, 0);
-  const Row g = load_row(a.geometry, row);
-  if (flags >> kKeepShift & 1) place(a, fetch(a.kept_before, row), row, 0, g.v + kMean);
-  if (flags >> kCloneShift & 1) place(a, kept + fetch(a.cloned_before, row), row, kFresh, g.v + kMean);
-  if (!(flags >> kSplitShift & 1)) return;
+  const u32 row = thread_number(), flags = row < a.count ? fetch(a.flags, row) : 0;
+  const u32 keeps = flags >> kKeepShift & 1, clones = flags >> kCloneShift & 1, splits = flags >> kSplitShift & 1;
+  u32 behind = flags >> kBehindShift, all;
+  const u32 before = block_scan(keeps | clones << kCountBits | splits << 2 * kCountBits, all), *blocks_before = a.counts + blockIdx.x * kGrowthCounts;
+  const u32 kept = fetch(&a.state->kept, 0), cloned = fetch(&a.state->cloned, 0), split = fetch(&a.state->split, 0);
+  float mean[3];
+  if (keeps) {
+    current_mean(a, row, behind, mean);
+    place(a, fetch(blocks_before, 0) + (before & kCountMask), row, 0, behind, mean);
+  }
+  if (clones) place(a, kept + fetch(blocks_before, 1) + (before >> kCountBits & kCountMask), row, kFresh, behind, mean);  // who is cloned is kept
+  if (!splits) return;
+  const Row g = current_row(a, row, behind);
+  const u32 at = kept + cloned + fetch(blocks_before, 2) + (before >> 2 * kCountBits);
   for (u32 child = 0; child < 2; child++) {
-    float mean[3];
     child_mean(g, row, a.child_keys[child], mean);
-    place(a, kept + cloned + child * split + fetch(a.split_before, row), row, kFresh, mean);
+    place(a, at + child * split, row, kFresh, behind, mean);
   }
 }
 

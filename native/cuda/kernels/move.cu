@@ -1,5 +1,6 @@
-// Moving rows: Morton codes of their means, and gathering them into a new array.
+// Moving rows: Morton codes of their means, and gathering them into a new array, up to date.
 #include "block.hpp"
+#include "settling.hpp"
 
 namespace splat::card {
 
@@ -55,23 +56,48 @@ KERNEL(kThreads, morton_codes, MortonArguments) {
   store(a.codes, row, code);
 }
 
-// Thread: four floats of a new row. Fresh rows start with zero moments, all with zero statistics; children have a mean of
-// their own and are smaller.
+// Settled on the way: nobody reads or writes the table once more for that.
+INLINE float4 taken(const TakeArguments& a, size_t row, u32 k, int age) {  // of harmonics or of their moments
+  const size_t at = row * a.vectors + k;
+  const float4 v = fetch4(a.from, at);
+  if (!age) return v;
+  const float4 owed = owed_at(a.pending, age);
+  if (a.part == kPartHarmonics) return settled_harmonics(a.pending, k, v, fetch4(a.moments, at), owed);
+  const Decays decays = decays_of(owed);
+  return faded(v, a.part == kPartFirst ? decays.first : decays.second);
+}
+INLINE float4 taken_moments(const TakeArguments& a, size_t row, u32 k, int age) {  // of geometry: first ones, then second
+  const float4 v = fetch4(a.moments, row * 6 + k);
+  if (!age) return v;
+  const Decays decays = decays_of(owed_at(a.pending, age));
+  return k < 3 ? faded_geometry(k, v, decays.first) : faded_geometry(k - 3, v, decays.second);
+}
+// Children have a mean of their own and are smaller; all lose their statistics.
+INLINE float4 taken_geometry(const TakeArguments& a, size_t row, u32 k, int age, u32 place) {
+  float4 v = fetch4(a.from, row * 4 + k);
+  if (k == 3) return make_float4(0.f, 0.f, 0.f, age ? float(a.pending.step) : v.w);
+  if (age) v = settled_geometry(a.pending, k, v, fetch4(a.moments, row * 6 + k), owed_at(a.pending, age));
+  if (place < a.first_child) return v;
+  const float* mean = a.means + 3 * size_t(place);
+  if (k == 0) v = make_float4(fetch(mean, 0), fetch(mean, 1), fetch(mean, 2), v.w - a.shrink);
+  if (k == 1) v.x -= a.shrink, v.y -= a.shrink;
+  return v;
+}
+
+// Thread: four floats of a new row. Fresh rows start with zero moments.
 KERNEL(kThreads, take_rows, TakeArguments) {
-  const size_t thread = size_t(blockIdx.x) * kThreads + threadIdx.x;
-  const u32 row = u32(thread / a.vectors), k = u32(thread % a.vectors);
+  const size_t thread = size_t(blockIdx.x) * kThreads + threadIdx.x, row = thread / a.vectors;
+  const u32 k = u32(thread % a.vectors);
   if (row >= a.count) return;
-  const u32 place = fetch(a.order, row), source = fetch(a.sources, place);
-  if (a.zero_fresh && (source & kFresh)) return store4(a.to, thread, make_float4(0.f, 0.f, 0.f, 0.f));
-  float4 v = fetch4(a.from, size_t(source & ~kFresh) * a.vectors + k);
-  if (a.is_geometry) {
-    const bool child = place >= a.first_child;
-    const float* mean = a.means + 3 * size_t(place);
-    if (k == 0 && child) v = make_float4(fetch(mean, 0), fetch(mean, 1), fetch(mean, 2), v.w - a.shrink);
-    if (k == 1 && child) v.x -= a.shrink, v.y -= a.shrink;
-    if (k == 3) v = make_float4(0.f, 0.f, 0.f, v.w);
-  }
-  store4(a.to, thread, v);
+  const u32 place = fetch(a.order, row);
+  const u64 source = fetch(a.sources, place);
+  const u32 from = u32(source) & ~kFresh;
+  const int age = int(source >> kAgeShift);
+  const bool fresh = source & kFresh, geometry = a.part == kPartGeometry;
+  const float4 nothing = make_float4(0.f, 0.f, 0.f, 0.f);
+  if (geometry && k < 4) store4(a.to, row * 4 + k, taken_geometry(a, from, k, age, place));
+  else if (geometry) store4(a.to_moments, row * 6 + k - 4, fresh ? nothing : taken_moments(a, from, k - 4, age));
+  else store4(a.to, thread, fresh && a.part != kPartHarmonics ? nothing : taken(a, from, k, age));
 }
 
 }  // namespace splat::card

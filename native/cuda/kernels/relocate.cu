@@ -56,7 +56,7 @@ KERNEL(kThreads, wide_scan_apply, WideScanArguments) {
 
 // ---- copies ------------------------------------------------------------------------------------------------------
 INLINE void place_copy(const RelocateArguments& a, u32 at, u32 row, u32 fresh) {
-  store(a.sources, at, row | fresh);
+  store(a.sources, at, u64(row | fresh));
   UNROLL for (int k = 0; k < 3; k++) store(a.means, 3 * size_t(at) + k, fetch(a.geometry, size_t(row) * kGeometryWidth + kMean + k));
 }
 

@@ -1,8 +1,8 @@
 // The rest of the trainer, row by row: settling, exploring, the 3D filter, opacity resets, what the host wants to know
 // of a model, and moving rows.
 #include "block.hpp"
-#include "projection.hpp"
 #include "random.hpp"
+#include "settling.hpp"
 
 namespace splat::card {
 
@@ -10,30 +10,16 @@ namespace splat::card {
 // Thread: four floats of a row. The first vectors are geometry's (0 to 2), the others harmonics' (3 to 14).
 constexpr u32 kSettleVectors = 3 + kHarmonicsWidth / 4;
 
-// Columns by name and not by number: kernel arguments that are indexed would be copied to the stack.
-INLINE float pending_rate(const Pending& p, u32 column) {
-  return column < kLogScale ? p.rates[0] : column < kRotation ? p.rates[kLogScale] : column < kOpacityLogit ? p.rates[kRotation] : p.rates[kOpacityLogit];
+INLINE void settle_geometry(const SettleArguments& a, size_t row, u32 k, const float4& owed, const Decays& decays) {
+  const float4 p = load4(a.geometry, row * 4 + k), m = load4(a.moments, row * 6 + k), v = load4(a.moments, row * 6 + 3 + k);
+  store4(a.geometry, row * 4 + k, settled_geometry(a.pending, k, p, m, owed));
+  store4(a.moments, row * 6 + k, faded_geometry(k, m, decays.first)), store4(a.moments, row * 6 + 3 + k, faded_geometry(k, v, decays.second));
 }
-INLINE void settle_geometry(const SettleArguments& a, size_t row, u32 k, const float4& owed, float decay1, float decay2) {
-  const float4 p4 = load4(a.geometry, row * 4 + k), m4 = load4(a.moments, row * 6 + k), v4 = load4(a.moments, row * 6 + 3 + k);
-  float p[4] = {p4.x, p4.y, p4.z, p4.w}, m[4] = {m4.x, m4.y, m4.z, m4.w}, v[4] = {v4.x, v4.y, v4.z, v4.w};
-  UNROLL for (u32 j = 0; j < 4; j++) {
-    const u32 column = 4 * k + j;
-    if (column >= kOptimized) continue;
-    p[j] -= m[j] * (pending_rate(a.pending, column) * (column < kLogScale ? owed.y : owed.x));
-    m[j] *= decay1, v[j] *= decay2;
-  }
-  store4(a.geometry, row * 4 + k, make_float4(p[0], p[1], p[2], p[3]));
-  store4(a.moments, row * 6 + k, make_float4(m[0], m[1], m[2], m[3])), store4(a.moments, row * 6 + 3 + k, make_float4(v[0], v[1], v[2], v[3]));
-}
-INLINE void settle_harmonics(const SettleArguments& a, size_t row, u32 k, const float4& owed, float decay1, float decay2) {
+INLINE void settle_harmonics(const SettleArguments& a, size_t row, u32 k, const float4& owed, const Decays& decays) {
   const size_t at = row * 12 + k;
-  const float rest = a.pending.rate_rest * owed.x, dc = k ? rest : a.pending.rate_dc * owed.x;
-  float4 p = load4(a.harmonics, at), m = load4(a.first_moments, at), v = load4(a.second_moments, at);
-  p.x -= m.x * dc, p.y -= m.y * dc, p.z -= m.z * dc, p.w -= m.w * rest;
-  m.x *= decay1, m.y *= decay1, m.z *= decay1, m.w *= decay1;
-  v.x *= decay2, v.y *= decay2, v.z *= decay2, v.w *= decay2;
-  store4(a.harmonics, at, p), store4(a.first_moments, at, m), store4(a.second_moments, at, v);
+  const float4 p = load4(a.harmonics, at), m = load4(a.first_moments, at), v = load4(a.second_moments, at);
+  store4(a.harmonics, at, settled_harmonics(a.pending, k, p, m, owed));
+  store4(a.first_moments, at, faded(m, decays.first)), store4(a.second_moments, at, faded(v, decays.second));
 }
 
 // After a loss that is not a number nothing moves, and the host need not wait to know.
@@ -46,9 +32,9 @@ KERNEL(kThreads, settle, SettleArguments) {
   const int age = age_of(a.pending, load(a.geometry, row * kGeometryWidth + kLastUpdate));
   if (age == 0) return;
   const float4 owed = owed_at(a.pending, age);
-  const float decay2 = root(owed.w), decay1 = divide(owed.z, decay2);  // of m / sqrt(v) and sqrt(v)
-  if (k < 3) settle_geometry(a, row, k, owed, decay1, decay2);
-  else settle_harmonics(a, row, k - 3, owed, decay1, decay2);
+  const Decays decays = decays_of(owed);
+  if (k < 3) settle_geometry(a, row, k, owed, decays);
+  else settle_harmonics(a, row, k - 3, owed, decays);
 }
 // Last, because settle's threads read it.
 KERNEL(kThreads, settled, SettleArguments) {

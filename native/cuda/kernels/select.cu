@@ -1,9 +1,11 @@
-// Radix select: the element of a given rank among 64-bit keys, exactly, digit by digit from the highest one; and gof's
+// Radix select: the element of a given rank among 64-bit keys or floats, exactly, digit by digit from the highest one; and gof's
 // quantile, which interpolates between two of them. Nothing happens unless the state says that something is selected.
 #include "block.hpp"
 
 namespace splat::card {
 
+INLINE u64 key_of(const SelectArguments& a, u32 i) { return a.values ? u64(__float_as_uint(fetch(a.values, i))) << 32 : fetch(a.keys, i); }
+INLINE double value_of(u64 key) { return double(__uint_as_float(u32(key >> 32))); }
 INLINE bool selects(const GrowthState* state) { return fetch(&state->selecting, 0) == kSelectAmong; }
 
 // How often each digit occurs among the keys that agree with what was found so far.
@@ -16,7 +18,7 @@ KERNEL(kThreads, select_count, SelectArguments) {
   for (int k = 0; k < kItems; k++) {
     const u32 i = blockIdx.x * kBlockItems + k * kThreads + threadIdx.x;
     if (i >= a.count) break;
-    const u64 key = fetch(a.keys, i);
+    const u64 key = key_of(a, i);
     if (key != kNoKey && (key & mask) == prefix) count_up(histogram, u32(key >> a.shift) & (kSelectDigits - 1));
   }
   __syncthreads();
@@ -45,7 +47,7 @@ KERNEL(kThreads, select_next, SelectArguments) {
   for (int k = 0; k < kItems; k++) {
     const u32 i = blockIdx.x * kBlockItems + k * kThreads + threadIdx.x;
     if (i >= a.count) break;
-    const u64 key = fetch(a.keys, i);
+    const u64 key = key_of(a, i);
     if (key > found && key < least) least = key;
   }
   least = block_reduce(least, [](u64 x, u64 y) { return x < y ? x : y; });
@@ -64,7 +66,7 @@ KERNEL(kThreads, quantile_level, SelectArguments) {
   const double position = load(&a.state->position, 0), low = floor(position);
   const u64 found = load(&a.state->prefix, 0), rank = u64(low);
   const bool same = rank + 1 < load(&a.state->below, 0) + load(&a.state->equal, 0) || rank + 1 >= a.count;
-  const double below = __longlong_as_double(found), above = __longlong_as_double(same ? found : least);
+  const double below = value_of(found), above = value_of(same ? found : least);
   store(&a.state->level, 0, __dadd_rn(below, __dmul_rn(__dadd_rn(above, -below), __dadd_rn(position, -low))));
 }
 

@@ -45,6 +45,7 @@ inline unsigned __float_as_uint(float v) { return splat_bits<unsigned>(v); }
 inline long long __double_as_longlong(double v) { return splat_bits<long long>(v); }
 inline double __longlong_as_double(long long v) { return splat_bits<double>(v); }
 inline float __fmul_rn(float a, float b) { volatile float product = a * b; return product; }
+inline float __fadd_rn(float a, float b) { volatile float sum = a + b; return sum; }
 inline float __fsub_rn(float a, float b) { volatile float difference = a - b; return difference; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline double __dmul_rn(double a, double b) { volatile double product = a * b; return product; }

@@ -37,7 +37,8 @@ class Growth:
         if not (grows or resets or prunes or refreshes):
             return None
         state.catch_up()
-        state.model.settle()
+        if not (grows or prunes):  # which settle by themselves
+            state.model.settle()
         change = self._change(state, grows, prunes)
         if grows or refreshes:
             self.refresh_filter(state.model)

@@ -37,8 +37,7 @@ class Prediction:
         if self.start_bytes > self.available_bytes:
             raise kind(
                 f"Training {self.gaussians} Gaussians needs about {bytes_text(self.start_bytes)}, but only "
-                f"{free}. Use a coarser --resolution, a smaller --photo-cache, fewer points, or close other "
-                "programs."
+                f"{free}. Use a coarser --resolution, {self._whatever_else_helps()}."
             )
         if self.planned_bytes > self.available_bytes:
             too_much = self.planned_bytes - self.available_bytes
@@ -47,6 +46,12 @@ class Prediction:
                 f"--max-gaussians {self.planned_gaussians} needs about {bytes_text(self.planned_bytes)}, "
                 f"but only {free}. Ask for at most {fitting}."
             )
+
+    def _whatever_else_helps(self) -> str:
+        """On a card photos take only what nothing else needs: a smaller cache would free nothing there."""
+        if self.of_the_host:
+            return "a smaller --photo-cache, fewer points, or close other programs"
+        return "fewer points, --device cpu, or close other programs that use the card"
 
 
 def predict(config: TrainConfig, scene: Scene, engine: EngineMemory, gaussians: int) -> Prediction:

@@ -150,7 +150,7 @@ class CudaModel:
         return self._change(nothing, math.inf, False)
 
     def _change(self, rule: GrowthRule, threshold: float, by_absolute: bool) -> Change:
-        self.settle()
+        """Rows are settled while they move."""
         keys = [keys_of(rule.seed, rule.step, FIRST_CHILD + child) for child in range(CHILDREN)]
         with told_in_our_words():
             change = self._card.grow(
@@ -163,6 +163,7 @@ class CudaModel:
                 rule.budget,
                 keys,
             )
+        self._current = True
         return Change(*change)
 
     def reset_opacities(self) -> None:

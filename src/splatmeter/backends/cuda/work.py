@@ -74,7 +74,7 @@ def work_of(c: Counts) -> dict[str, Work]:
 
 
 def _bytes(c: Counts) -> dict[str, float]:
-    tile_digits = math.ceil(max(1, (c.tiles - 1).bit_length()) / DIGIT_BITS)
+    tile_digits = math.ceil(c.tiles.bit_length() / DIGIT_BITS)  # and one tile behind the last
     # A digit's counts are 512 numbers for each 2048 elements: one byte an element.
     counts = DEPTH_DIGITS * c.rows + tile_digits * c.pairs
     sorted_items = DEPTH_DIGITS * c.visible + tile_digits * c.pairs
