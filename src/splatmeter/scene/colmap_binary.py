@@ -27,8 +27,15 @@ PARAMETER_COUNTS = {
     "SIMPLE_RADIAL_FISHEYE": 4,
     "RADIAL_FISHEYE": 5,
     "THIN_PRISM_FISHEYE": 12,
+    "RAD_TAN_THIN_PRISM_FISHEYE": 16,
+    "SIMPLE_DIVISION": 4,
+    "DIVISION": 5,
+    "SIMPLE_FISHEYE": 3,
+    "FISHEYE": 4,
+    "EUCM": 6,
+    "EQUIRECTANGULAR": 2,
 }
-"""By name, in the order of the ids in the binary files."""
+"""By name, in the order of the ids in the binary files (COLMAP 4.2)."""
 MODEL_NAMES = tuple(PARAMETER_COUNTS)
 
 LONGEST_NAME = 4096
@@ -70,7 +77,7 @@ def parse_cameras(data: bytes, where: Path) -> list[ColmapCamera]:
         number, model, width, height = _CAMERA.unpack_from(data, offset)
         offset += _CAMERA.size
         if not 0 <= model < len(MODEL_NAMES):
-            raise InputError(f"{where}: camera {number} has the unknown model {model}. {UNDISTORT}")
+            raise InputError(f"{where}: camera {number} has the unknown model {model}. {UNKNOWN}")
         count = PARAMETER_COUNTS[MODEL_NAMES[model]]
         if offset + 8 * count > len(data):
             raise cut_off(where)
@@ -166,6 +173,9 @@ def cut_off(where: Path) -> InputError:
 
 AGAIN = "Copy it again, or re-run colmap."
 UNDISTORT = (
-    "Only PINHOLE and SIMPLE_PINHOLE cameras can be trained on. Undistort the photos with: colmap "
-    "image_undistorter --image_path <photos> --input_path <sparse/0> --output_path <new scene>"
+    "Only PINHOLE and SIMPLE_PINHOLE cameras can be trained on. Undistort the photos with: "
+    "splatmeter scene undistort <this scene> <new scene>"
 )
+UNKNOWN = "Models of COLMAP 4.2 are known; undistort the photos with the program that made this file."
+PANORAMA = "EQUIRECTANGULAR"
+NO_PANORAMAS = "Panoramas cannot be trained on. Cut them into ordinary views, and reconstruct those."
