@@ -95,6 +95,8 @@ def _signal_name(number: int) -> str:
 
 
 def _end(child: subprocess.Popen[str]) -> None:
+    if child.stdout is not None:
+        child.stdout.close()
     if child.poll() is not None:
         return
     child.terminate()

@@ -95,7 +95,8 @@ def check_plausible(path: Path) -> None:
     try:
         with opened(path) as image:
             longer, shorter = max(image.size), min(image.size)
-        head = path.open("rb").read(HEAD_BYTES)
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
     except (SplatmeterError, OSError) as problem:
         raise Unusable(
             _reason(str(problem), path), "Replace it with a JPEG or PNG, or leave it out"

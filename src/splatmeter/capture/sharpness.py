@@ -27,7 +27,7 @@ def judged(image: Image.Image) -> float:
     """Sharpness at the common size."""
     scale = JUDGED_AT / max(image.size)
     size = tuple(max(3, round(side * min(scale, 1.0))) for side in image.size)
-    grey = image.convert("L").resize((size[0], size[1]), Image.Resampling.BOX)
+    grey = image.convert("L").resize((size[0], size[1]), Image.Resampling.BILINEAR)
     return sharpness(np.asarray(grey))
 
 
