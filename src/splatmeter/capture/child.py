@@ -82,7 +82,7 @@ def _died(code: int, stage: str, log: Path) -> str:
     what = f"was ended by signal {-code} ({_signal_name(-code)})" if code < 0 else f"ended with code {code}"
     memory = " Memory may have run out." if code == -9 else ""
     return (
-        f"The process that reconstructs {what} during {stage or 'its start'}.{memory} "
+        f"The process that does the work {what} during {stage or 'its start'}.{memory} "
         f"Run the same command again to go on; what it said last is in {log}."
     )
 

@@ -27,6 +27,7 @@ BYTES_A_THREAD = 700 * 2**20
 CHUNK = 16
 """Photos extracted in one call: what is lost at most when the process is killed."""
 SMALLEST_MODEL = 3
+ALMOST_ZERO = 1e-6
 LOOKS_A_SECOND = 2
 
 
@@ -36,6 +37,7 @@ class ColmapEngine:
 
         self._colmap: Any = pycolmap
         self._work, self._settings = work, settings
+        self._known: dict[int, int] = {}
         pycolmap.logging.minloglevel = 1  # warnings and errors, into the log file
         pycolmap.set_random_seed(settings.seed)
 
@@ -104,7 +106,9 @@ class ColmapEngine:
 
     def descriptors(self, number: int) -> NDArray[np.uint8]:  # [n, 128]
         with self._database() as database:
-            identity = self._identities(database)[number]
+            if number not in self._known:
+                self._known = self._identities(database)
+            identity = self._known[number]
             return np.asarray(database.read_descriptors(identity).data, np.uint8)
 
     def match(self, pairs: Sequence[Pair]) -> None:
@@ -150,9 +154,13 @@ class ColmapEngine:
             tell(placed, total)
 
         found = self._colmap.incremental_mapping(
-            self._work.database, self._work.photos, self._work.sparse, options,
-            initial_image_pair_callback=begin, next_image_callback=another,
-        )  # fmt: skip
+            self._work.database,
+            self._work.photos,
+            self._work.sparse,
+            options,
+            initial_image_pair_callback=begin,
+            next_image_callback=another,
+        )
         models = [self._model(str(key), piece) for key, piece in found.items()]
         return sorted(models, key=lambda model: (-len(model.numbers), -model.points))
 
@@ -171,15 +179,23 @@ class ColmapEngine:
     def undistort(self, model: Model, photos: Sequence[CleanPhoto], tell: Tell) -> None:
         for folder in (self._work.flat, self._work.scene):
             shutil.rmtree(folder, ignore_errors=True)
-        options, source = self._colmap.UndistortCameraOptions(), self._work.sparse / model.folder
+        options, source = self._colmap.UndistortCameraOptions(), self._work.flat / "distorted"
+        source.mkdir(parents=True)
+        distorted = self._colmap.Reconstruction(self._work.sparse / model.folder)
+        for lens in distorted.cameras.values():
+            self._say_what_it_is(lens)
+        distorted.write(source)
         with _watched(self._work.flat / "images", len(model.numbers), tell):
             self._colmap.undistort_images(
-                self._work.flat, source, self._work.photos,
-                undistort_options=options, jpeg_quality=JPEG_QUALITY, num_threads=self._settings.threads,
-            )  # fmt: skip
+                self._work.flat,
+                source,
+                self._work.photos,
+                undistort_options=options,
+                jpeg_quality=JPEG_QUALITY,
+                num_threads=self._settings.threads,
+            )
         flat = self._colmap.Reconstruction(self._work.flat / "sparse")
         by_file = {photo.file: photo for photo in photos}
-        distorted = self._colmap.Reconstruction(source)
         lenses = {image.name: image.camera for image in distorted.images.values()}
         for image in flat.images.values():
             photo = by_file[image.name]
@@ -190,6 +206,23 @@ class ColmapEngine:
         sparse = self._work.scene / "sparse" / "0"
         sparse.mkdir(parents=True)
         flat.write(sparse)
+
+    def _say_what_it_is(self, lens: Any) -> None:
+        """The library copies photos whose coefficients are all zero as they are, with their old lens.
+
+        For a fisheye that is wrong, so it gets a coefficient that changes nothing; others are pinholes.
+        """
+        if not lens.is_undistorted() or lens.model_name in ("PINHOLE", "SIMPLE_PINHOLE"):
+            return
+        across, down = lens.focal_length_x, lens.focal_length_y
+        plain = [across, down, lens.principal_point_x, lens.principal_point_y]
+        if lens.is_perspective_fisheye():
+            lens.model, lens.params = (
+                self._colmap.CameraModelId.OPENCV_FISHEYE,
+                [*plain, ALMOST_ZERO, 0, 0, 0],
+            )
+        else:
+            lens.model, lens.params = self._colmap.CameraModelId.PINHOLE, plain
 
     def _undistort_mask(self, photo: CleanPhoto, options: Any, lens: Any) -> None:
         with Image.open(self._work.masks / str(photo.mask)) as image:

@@ -31,7 +31,7 @@ def likeness(numbers: Sequence[int], descriptors: Descriptors, seed: int) -> NDA
     centres = found_centres(sample, generator)  # [CENTRES, 128]
     picked = (_some(descriptors(number), FEATURES_A_PHOTO, generator) for number in numbers)
     vectors = np.stack([photo_vector(features, centres) for features in picked])  # [N, CENTRES * 128]
-    return vectors @ vectors.T
+    return np.asarray(vectors @ vectors.T, np.float32)
 
 
 def found_centres(sample: NDArray[np.float32], generator: np.random.Generator) -> NDArray[np.float32]:
@@ -64,4 +64,4 @@ def _nearest(features: NDArray[np.float32], centres: NDArray[np.float32]) -> NDA
 def _some(descriptors: NDArray[np.uint8], most: int, generator: np.random.Generator) -> NDArray[np.float32]:
     if len(descriptors) > most:
         descriptors = descriptors[generator.choice(len(descriptors), most, replace=False)]
-    return descriptors.astype(np.float32).reshape(-1, 128) / 512
+    return descriptors.astype(np.float32).reshape(-1, 128) / np.float32(512)

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from splatmeter.capture.child import Hear, run_child
+from splatmeter.capture.child import ChildDied, Hear, run_child
 from splatmeter.capture.engine import Model
 from splatmeter.capture.from_photos import (
     put_in_place,
@@ -53,8 +53,12 @@ def undistort(
             if ply.is_file():
                 shutil.copyfile(ply, work.scene / "sparse" / "0" / ply.name)
             put_in_place(work.scene, out)
-        finally:
+        except ChildDied:
+            raise  # its log is worth keeping
+        except BaseException:
             work.remove()
+            raise
+        work.remove()
     return len(task["photos"])
 
 
@@ -70,9 +74,9 @@ def undistort_in_child(work: Work, say: Any) -> None:
         clean.append(_cleaned(photo, name, number, work))
         say({"stage": "photos", "done": number, "total": len(names)})
     piece = pycolmap.Reconstruction(task["sparse"])
-    files = {photo["named"]: c.file for photo, c in zip(task["photos"], clean, strict=True)}
-    for image in piece.images.values():
-        image.name = files[image.name]
+    files = {photo["number"]: c.file for photo, c in zip(task["photos"], clean, strict=True)}
+    for number, image in piece.images.items():  # by number: the library cuts names in text files at spaces
+        image.name = files[number]
     piece.write(work.sparse / "0")
     engine = ColmapEngine(work, Settings(threads=task["threads"]))
 
@@ -115,7 +119,7 @@ def _task(source: Path, images: str, masks: Path | None, threads: int) -> dict[s
     _check_sizes(posed, paths, cameras)
     found = _masks(source, masks)
     photos = [
-        {"path": str(path), "name": name, "named": image.name, "mask": _text(mask_named(name, found))}
+        {"path": str(path), "name": name, "number": image.number, "mask": _text(mask_named(name, found))}
         for path, name, image in zip(paths, names, posed, strict=True)
     ]
     return {"photos": photos, "sparse": str(sparse), "threads": threads}

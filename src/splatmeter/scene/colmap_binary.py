@@ -55,6 +55,7 @@ class ColmapImage:
     name: str
     camera: int
     pose: tuple[float, ...]  # qw, qx, qy, qz, tx, ty, tz
+    number: int
 
 
 _CAMERA = struct.Struct("<iiQQ")
@@ -93,7 +94,7 @@ def parse_images(data: bytes, where: Path) -> list[ColmapImage]:
     for _ in range(_checked_count(data, _SMALLEST_IMAGE, where)):
         if offset + _SMALLEST_IMAGE > len(data):
             raise cut_off(where)
-        _, *pose, camera = _IMAGE.unpack_from(data, offset)
+        number, *pose, camera = _IMAGE.unpack_from(data, offset)
         offset += _IMAGE.size
         end = data.find(b"\0", offset, offset + LONGEST_NAME)
         if end < 0 or end + 1 + _COUNT.size > len(data):
@@ -103,7 +104,7 @@ def parse_images(data: bytes, where: Path) -> list[ColmapImage]:
         offset = end + 1 + _COUNT.size + _FEATURE_BYTES * features
         if offset > len(data):
             raise cut_off(where)
-        images.append(ColmapImage(name, camera, tuple(pose)))
+        images.append(ColmapImage(name, camera, tuple(pose), number))
     return images
 
 

@@ -39,7 +39,7 @@ def parse_images(data: bytes, where: Path) -> list[ColmapImage]:
         fields = line.split(None, 9)
         try:
             pose = tuple(float(field) for field in fields[1:8])
-            images.append(ColmapImage(fields[9].rstrip(), int(fields[8]), pose))
+            images.append(ColmapImage(fields[9].rstrip(), int(fields[8]), pose, int(fields[0])))
         except (ValueError, IndexError):
             raise _malformed(where, number, "an image") from None
         next(lines, None)
