@@ -64,4 +64,6 @@ def _nearest(features: NDArray[np.float32], centres: NDArray[np.float32]) -> NDA
 def _some(descriptors: NDArray[np.uint8], most: int, generator: np.random.Generator) -> NDArray[np.float32]:
     if len(descriptors) > most:
         descriptors = descriptors[generator.choice(len(descriptors), most, replace=False)]
-    return descriptors.astype(np.float32).reshape(-1, 128) / np.float32(512)
+    values = descriptors.astype(np.float32).reshape(-1, 128)
+    values /= 512
+    return values

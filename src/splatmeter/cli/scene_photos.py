@@ -46,10 +46,9 @@ class FromPhotosArguments:
     camera_model: CameraModel = "SIMPLE_RADIAL"
     """Lens: PINHOLE for photos without distortion, OPENCV for wide lenses, OPENCV_FISHEYE for fisheyes."""
     matching: Literal["auto", "exhaustive", "similar", "sequential"] = "auto"
-    """Which photos are compared: all with all, each with those most alike, or with the next ones. auto takes
-    sequential for a video, exhaustive up to 100 photos, and similar beyond."""
+    """Compare all, those most alike, or the next ones; auto: next in videos, all up to 100 photos, else alike."""
     single_camera: bool = False
-    """All photos come from one lens at one zoom. Without it, those of one size, camera and zoom do."""
+    """All photos share one lens at one zoom; by default those of one size, camera and zoom do."""
     max_size: int = 1600
     """Pixels of the longer side of the photos in the scene; larger ones are shrunk."""
     frames: int = 200
