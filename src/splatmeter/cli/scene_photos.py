@@ -46,7 +46,7 @@ class FromPhotosArguments:
     camera_model: CameraModel = "SIMPLE_RADIAL"
     """Lens: PINHOLE for photos without distortion, OPENCV for wide lenses, OPENCV_FISHEYE for fisheyes."""
     matching: Literal["auto", "exhaustive", "similar", "sequential"] = "auto"
-    """Compare all, those most alike, or the next ones; auto: next in videos, all up to 100 photos, else alike."""
+    """Compare all, those alike, or the next ones; auto: next in videos, all up to 100 photos, else alike."""
     single_camera: bool = False
     """All photos share one lens at one zoom; by default those of one size, camera and zoom do."""
     max_size: int = 1600
