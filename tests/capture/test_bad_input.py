@@ -110,6 +110,7 @@ CASES: dict[str, tuple[Make, int, str]] = {
     ),
     "a mask of another shape": (photos_and(wrong_mask), 65, "The mask .* is 10x100"),
     "masks of other photos": (photos_and(foreign_masks), 66, "holds no mask for any"),
+    "a scene": (photos_and(lambda p: (p / "sparse").mkdir()), 65, "is a scene already. Train on it"),
     "pictures of nothing": (pictures(*[Image.new("RGB", (320, 240))] * 2), 65, "holds 2 photos"),
 }
 

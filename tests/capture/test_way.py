@@ -17,7 +17,7 @@ from PIL import Image
 from splatmeter.capture import report
 from splatmeter.capture.child import ChildDied, run_child
 from splatmeter.capture.from_photos import from_photos
-from splatmeter.capture.job import STAGES, Settings
+from splatmeter.capture.job import STAGES, Job, Settings, SourcePhoto
 from splatmeter.capture.work import Work, alone, work_folder
 from splatmeter.errors import MissingExtra, OutputError
 from splatmeter.scene.scene import SceneOptions, load_scene
@@ -164,6 +164,28 @@ def test_a_child_that_dies_is_told_of(tmp_path: Path, program: str, word: str) -
     work = Work(tmp_path)
     with pytest.raises(ChildDied, match=f"{word}.*log.txt"):
         run_child("from-photos", work, lambda message: None, [sys.executable, "-c", program])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_the_worker_ends_when_its_parent_was_killed(tmp_path: Path) -> None:
+    """Its standard input ends: it must not go on writing where another run may begin."""
+    import subprocess
+
+    work = Work(tmp_path / "work")
+    photos = folder_of_photos(tmp_path / "photos", 200)
+    work.open(Job(FAST, tuple(SourcePhoto(path, path.name) for path in sorted(photos.iterdir()))))
+    child = subprocess.Popen(
+        [sys.executable, "-m", "splatmeter.capture.worker", "from-photos", str(work.root)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert child.stdin is not None and child.stdout is not None
+    child.stdout.readline()
+    child.stdin.close()
+    assert child.wait(20) == 1
+    child.stdout.close()
+    assert not work.finished("photos")
 
 
 def test_a_child_ends_with_its_parent(tmp_path: Path) -> None:

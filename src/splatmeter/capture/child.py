@@ -32,7 +32,7 @@ def run_child(task: str, work: Work, hear: Hear, command: list[str] | None = Non
     with work.log.open("ab") as log:
         child = subprocess.Popen(
             [*program, task, str(work.root)],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # held open: its end tells the child that we are gone
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -95,8 +95,9 @@ def _signal_name(number: int) -> str:
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    if child.stdout is not None:
-        child.stdout.close()
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            pipe.close()
     if child.poll() is not None:
         return
     child.terminate()

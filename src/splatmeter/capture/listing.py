@@ -35,6 +35,10 @@ def find(source: Path, masks: Path | None = None) -> Listing:
         return _single(source)
     if not source.is_dir():
         raise MissingFile(f"{source} does not exist. Name a folder of photos, or a video.")
+    if (source / "sparse").is_dir():
+        raise InputError(
+            f"{source} is a scene already. Train on it, or name its folder of photos: {source / 'images'}"
+        )
     files = sorted(_files(source, masks), key=lambda path: natural_order(path.relative_to(source).as_posix()))
     photos = [path for path in files if path.suffix.lower() in PHOTO_ENDINGS]
     foreign = [path for path in files if path.suffix.lower() in FOREIGN_ENDINGS]

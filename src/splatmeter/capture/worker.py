@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ def main(arguments: list[str]) -> int:
     def say(message: dict[str, Any]) -> None:
         speaking.write(json.dumps(message) + "\n")
 
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     work = Work(Path(arguments[1]))
     try:
         _TASKS[arguments[0]](work, say)
@@ -47,6 +49,12 @@ def main(arguments: list[str]) -> int:
         )
         return 1
     return 0
+
+
+def _end_with_parent() -> None:
+    """Standard input ends when the parent does, even if killed: another run may begin in its folder."""
+    sys.stdin.buffer.read()
+    os._exit(1)
 
 
 def _from_photos(work: Work, say: Any) -> None:
