@@ -53,7 +53,8 @@ def main(arguments: list[str]) -> int:
 
 def _end_with_parent() -> None:
     """Standard input ends when the parent does, even if killed: another run may begin in its folder."""
-    sys.stdin.buffer.read()
+    while os.read(0, 4096):  # not sys.stdin: its lock would be held while the interpreter ends
+        pass
     os._exit(1)
 
 
