@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import math
 import shutil
 from pathlib import Path
@@ -30,8 +32,6 @@ def apart(one: Pinhole, other: Pinhole) -> float:
 
 def test_photos_of_the_garden_become_a_scene(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Eight steps around it, one photo held sideways, one of something else, a mask for all."""
-    import json
-
     cameras = arc(8, 6.0, 400, 300)
     photos = tmp_path / "my photos"
     (photos / "masks").mkdir(parents=True)
@@ -81,10 +81,15 @@ def bent(picture: Image.Image, lens: Pinhole, k: float) -> Image.Image:
     return Image.fromarray(np.asarray(picture)[rows, columns])
 
 
+@functools.cache
+def three_views() -> tuple[list[Pinhole], list[Image.Image]]:
+    cameras = arc(3, 10.0, 320, 240)
+    return cameras, garden_photos(cameras)
+
+
 def distorted_scene(folder: Path, model: str = "SIMPLE_RADIAL", k: float = -0.2) -> list[Image.Image]:
     """Three photos with masks, poses as text; gives the photos as a pinhole sees them."""
-    cameras = arc(3, 10.0, 320, 240)
-    pictures = garden_photos(cameras)
+    cameras, pictures = three_views()
     lens, sparse = cameras[0], folder / "sparse" / "0"
     sparse.mkdir(parents=True)
     (folder / "images" / "sub dir").mkdir(parents=True)

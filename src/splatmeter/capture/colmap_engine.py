@@ -24,7 +24,7 @@ FEATURES_AT = 1600
 """Pixels of the longer side at which features are sought; memory of one thread follows from it."""
 BYTES_A_THREAD = 800 * 2**20
 """What one extracting thread takes at 1600x1600, measured (750 MB), rounded up."""
-CHUNK = 16
+CHUNK = 8
 """Photos extracted in one call: what is lost at most when the process is killed."""
 SMALLEST_MODEL = 3
 ALMOST_ZERO = 1e-6
