@@ -13,8 +13,12 @@ import pytest
 from capture_stand_in import arc, garden_photos, textured
 from PIL import Image, ImageDraw
 
+from splatmeter.capture.cameras import guesses
+from splatmeter.capture.clean import clean_photos
 from splatmeter.capture.exif import ORIENTATION
+from splatmeter.capture.job import Job, Settings, SourcePhoto
 from splatmeter.capture.report import NAME
+from splatmeter.capture.work import Work
 from splatmeter.cli.main import main
 from splatmeter.ops import Pinhole
 from splatmeter.scene.camera import quaternion_of_rotation
@@ -66,6 +70,32 @@ def test_photos_of_the_garden_become_a_scene(tmp_path: Path, capsys: pytest.Capt
         assert pixels.shape == (view.photo.height, view.photo.width)
         assert pixels[:80].max() == 0 and pixels[120:].min() == 255
     assert sorted(path.name for path in tmp_path.iterdir()) == ["my photos", "scene"]
+
+
+def test_no_features_are_sought_behind_transparency(tmp_path: Path) -> None:
+    """Transparent on the left; what is painted there is full of detail."""
+    import pycolmap
+
+    from splatmeter.capture.colmap_engine import ColmapEngine
+
+    work = Work(tmp_path / "work")
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for number in range(3):
+        pixels = np.asarray(textured(number, 320, 240).convert("RGBA")).copy()
+        pixels[:, :160, 3] = 0
+        Image.fromarray(pixels).save(photos / f"{number}.png")
+    job = Job(Settings(), tuple(SourcePhoto(path, path.name) for path in sorted(photos.iterdir())))
+    work.open(job)
+    clean = clean_photos(job, work, lambda done, total: None).photos
+    assert all(photo.hidden for photo in clean)
+    ColmapEngine(work, job.settings).extract(guesses(clean, single=False)[0], lambda done, total: None)
+    database = pycolmap.Database.open(work.database)
+    found = [database.read_keypoints(image.image_id) for image in database.read_all_images()]
+    database.close()
+    assert len(found) == 3
+    for keypoints in found:
+        assert len(keypoints) > 20 and keypoints[:, 0].min() > 155
 
 
 def bent(picture: Image.Image, lens: Pinhole, k: float) -> Image.Image:

@@ -18,8 +18,8 @@ from splatmeter.errors import InputError
 from splatmeter.memory import peak_bytes, reset_peak
 
 FEWEST_PAIRS, MOST_PAIRS = 100, 500
-"""Matched in one call: what is lost at most when the process is killed. Each call prepares the features of its
-photos anew, 0.1 s a photo: with 100 pairs a call that adds a tenth, so long lists go in long pieces."""
+"""Matched in one call: what is lost at most when the process is killed. Each call prepares the features of
+its photos anew, 0.1 s a photo: with 100 pairs a call that adds a tenth, so long lists go in long pieces."""
 STEPS = 8
 
 Say = Callable[[dict[str, Any]], None]

@@ -84,9 +84,10 @@ def alone(out: Path) -> Iterator[None]:
 
 
 def _alive(lock: Path) -> bool:
+    """Whether the process that made the lock still runs; one that began later only has got its number."""
     try:
-        return psutil.pid_exists(int(lock.read_text()))
-    except (OSError, ValueError):
+        return psutil.Process(int(lock.read_text())).create_time() <= lock.stat().st_mtime + 1
+    except (OSError, ValueError, psutil.Error):
         return False
 
 
