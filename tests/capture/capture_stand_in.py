@@ -29,8 +29,10 @@ from splatmeter.scene.points import PointCloud
 class PretendEngine:
     """Keeps what it was told in a file, as a database would; all photos but the `lost` find a place."""
 
-    def __init__(self, work: Work, lost: Sequence[int] = (), apart: Sequence[int] = ()) -> None:
-        self.work, self.lost, self.apart = work, set(lost), set(apart)
+    def __init__(
+        self, work: Work, lost: Sequence[int] = (), apart: Sequence[int] = (), features: int = 1000
+    ) -> None:
+        self.work, self.lost, self.apart, self.features = work, set(lost), set(apart), features
         self.calls: list[str] = []
 
     def _database(self) -> dict[str, Any]:
@@ -40,7 +42,7 @@ class PretendEngine:
     def extract(self, camera: CameraGuess, tell: Tell) -> None:
         self.calls.append("extract")
         database = self._database()
-        database["features"].update({str(photo.number): 1000 for photo in camera.photos})
+        database["features"].update({str(photo.number): self.features for photo in camera.photos})
         database["cameras"].append([camera.width, camera.height, camera.focal, camera.known])
         self.work.database.write_text(json.dumps(database))
         tell(len(camera.photos), len(camera.photos))
@@ -99,13 +101,19 @@ class PretendEngine:
 class InProcess:
     """Takes the place of the child process; `engine` is there to be asked afterwards."""
 
-    def __init__(self, lost: Sequence[int] = (), apart: Sequence[int] = (), stop_in: str = "") -> None:
-        self.lost, self.apart, self.stop_in = lost, apart, stop_in
+    def __init__(
+        self,
+        lost: Sequence[int] = (),
+        apart: Sequence[int] = (),
+        stop_in: str = "",
+        features: int = 1000,
+    ) -> None:
+        self.lost, self.apart, self.stop_in, self.features = lost, apart, stop_in, features
         self.engine: PretendEngine | None = None
 
     def __call__(self, task: str, work: Work, hear: Hear) -> None:
         job = Job.from_json(json.loads(work.job.read_text("utf-8"))["job"])
-        self.engine = PretendEngine(work, self.lost, self.apart)
+        self.engine = PretendEngine(work, self.lost, self.apart, self.features)
 
         def heard(message: dict[str, Any]) -> None:
             hear(message)

@@ -20,7 +20,7 @@ from splatmeter.capture.child import ChildDied, run_child
 from splatmeter.capture.from_photos import from_photos
 from splatmeter.capture.job import STAGES, Job, Settings, SourcePhoto
 from splatmeter.capture.work import Work, alone, work_folder
-from splatmeter.errors import MissingExtra, OutputError
+from splatmeter.errors import InputError, MissingExtra, OutputError
 from splatmeter.scene.scene import SceneOptions, load_scene
 
 MAPPING = '{"stage": "mapping", "done": 1}'
@@ -75,6 +75,23 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path, stage: str) -> None:
     assert second.engine is not None
     assert ("reconstruct" in second.engine.calls) == (STAGES.index(stage) <= STAGES.index("mapping"))
     assert load_scene(SceneOptions(out)).kind == "colmap" and left_beside(out) == []
+
+
+@pytest.mark.parametrize(
+    ("lost", "features", "words"),
+    [
+        ([1, 2, 3, 4], 1000, "no two of them show enough of the same"),
+        ([3, 4], 1000, "not from places far enough apart"),
+        ([3, 4], 50, "too little detail"),
+    ],
+)
+def test_photos_that_make_no_scene_say_why_and_leave_nothing(
+    tmp_path: Path, lost: list[int], features: int, words: str
+) -> None:
+    photos, out = folder_of_photos(tmp_path / "photos", 4), tmp_path / "scene"
+    with pytest.raises(InputError, match=f"No scene could be made of the 4 photos.*{words}"):
+        from_photos(photos, out, FAST, child=InProcess(lost=lost, features=features))
+    assert not out.exists() and left_beside(out) == []
 
 
 @pytest.mark.parametrize("change", ["settings", "photo"])

@@ -72,6 +72,31 @@ def test_photos_of_the_garden_become_a_scene(tmp_path: Path, capsys: pytest.Capt
     assert sorted(path.name for path in tmp_path.iterdir()) == ["my photos", "scene"]
 
 
+@pytest.mark.slow
+def test_photos_of_different_things_make_no_scene(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for number in range(4):
+        textured(number, 400, 300).save(photos / f"{number}.jpg")
+    assert main(["scene", "from-photos", str(photos), str(tmp_path / "scene")]) == 65
+    assert "No scene could be made of the 4 photos" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [photos]
+
+
+@pytest.mark.slow
+def test_two_groups_give_the_larger_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Opposite sides of the garden, with nothing between."""
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    cameras = arc(31, 6.0, 400, 300)
+    for number, picture in enumerate(garden_photos([*cameras[:9], *cameras[26:]])):
+        picture.save(photos / f"{number}.jpg", quality=95)
+    assert main(["scene", "from-photos", str(photos), str(tmp_path / "scene")]) == 0
+    facts = json.loads((tmp_path / "scene" / NAME).read_text("utf-8"))
+    assert facts["registered"] == 9
+    assert len(facts["left_out"]) == 5
+
+
 def test_no_features_are_sought_behind_transparency(tmp_path: Path) -> None:
     """Transparent on the left; what is painted there is full of detail."""
     import pycolmap

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import platform
 import sys
 from collections.abc import Callable
@@ -15,9 +14,10 @@ from typing import Any
 from splatmeter.capture.child import ChildDied, Hear, run_child
 from splatmeter.capture.job import Job, Settings, SourcePhoto
 from splatmeter.capture.listing import Listing, find
+from splatmeter.capture.place import put_in_place, refuse_place, refuse_to_overwrite, writing
 from splatmeter.capture.report import NAME, report
 from splatmeter.capture.work import Work, alone, work_folder
-from splatmeter.errors import InputError, MissingExtra, MissingFile, OutputError
+from splatmeter.errors import InputError, MissingExtra, MissingFile
 from splatmeter.scene.masks import files_by_name, mask_named
 
 
@@ -85,52 +85,6 @@ def _no_package() -> str:
     return ""
 
 
-def refuse_place(out: Path, source: Path) -> None:
-    """Neither inside the other: photos would be found twice, or be written over."""
-    one, other = out.resolve(), source.resolve()
-    if one == other:
-        raise OutputError(f"{out} is where the photos are. Choose another folder for the scene.")
-    if one in other.parents:
-        raise OutputError(f"{out} holds the photos. Choose another folder for the scene.")
-    if other in one.parents:
-        raise OutputError(f"{out} lies inside the folder of photos. Choose a folder beside it.")
-
-
-def refuse_to_overwrite(out: Path) -> None:
-    if out.is_dir() and not any(out.iterdir()):
-        return
-    if out.exists() or out.is_symlink():
-        raise OutputError(
-            f"{out} exists and is not the scene of these photos. Choose another folder or remove it."
-        )
-
-
-class writing:  # noqa: N801 - reads as a verb in a with statement
-    """Failures to write below `out`'s parent become one sentence."""
-
-    def __init__(self, out: Path) -> None:
-        self._out = out
-
-    def __enter__(self) -> None:
-        try:
-            self._out.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise self._sentence(problem) from None
-
-    def __exit__(self, kind: object, problem: object, trace: object) -> None:
-        if isinstance(problem, OSError) and not isinstance(problem, BrokenPipeError):
-            raise self._sentence(problem) from None
-
-    def _sentence(self, problem: OSError) -> OutputError:
-        return OutputError(f"{self._out} cannot be made ({problem.strerror}). Choose another folder.")
-
-
-def put_in_place(scene: Path, out: Path) -> None:
-    if out.is_dir():
-        out.rmdir()
-    scene.rename(out)
-
-
 def _masks_folder(source: Path, asked: Path | None) -> Path | None:
     if asked is not None:
         if not asked.is_dir():
@@ -152,12 +106,6 @@ def _job(listing: Listing, source: Path, masks: Path | None, settings: Settings)
         raise MissingFile(
             f"{masks} holds no mask for any of the photos (the mask of IMG_1.jpg is IMG_1.png). "
             "Rename them, or remove the folder."
-        )
-    unreadable = [photo for photo in photos if not os.access(photo.path, os.R_OK)]
-    if unreadable:
-        raise InputError(
-            f"{len(unreadable)} of {len(photos)} photos cannot be read (first: {unreadable[0].relative!r}). "
-            "Check the permissions, or leave them out."
         )
     return Job(settings, tuple(photos), None, masks is not None, _notes(listing))
 

@@ -93,11 +93,13 @@ def prepare(
 def check_plausible(path: Path) -> None:
     """From the header alone: thumbnails, panoramas, files that are no pictures."""
     try:
-        with opened(path) as image:
-            longer, shorter = max(image.size), min(image.size)
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
-    except (SplatmeterError, OSError) as problem:
+        with opened(path) as image:
+            longer, shorter = max(image.size), min(image.size)
+    except OSError as problem:
+        raise Unusable(f"It cannot be read ({problem.strerror})", "Check its permissions") from None
+    except SplatmeterError as problem:
         raise Unusable(
             _reason(str(problem), path), "Replace it with a JPEG or PNG, or leave it out"
         ) from None

@@ -12,6 +12,7 @@ from splatmeter.capture.clean import clean_photos
 from splatmeter.capture.engine import Engine, Model, Tell
 from splatmeter.capture.job import STAGES, Job, Prepared
 from splatmeter.capture.likeness import likeness
+from splatmeter.capture.listing import FEWEST_PHOTOS
 from splatmeter.capture.pairs import chosen_matching, chunks, planned
 from splatmeter.capture.work import Work
 from splatmeter.errors import InputError
@@ -91,7 +92,7 @@ def _matching(job: Job, work: Work, library: Library, tell: Tell) -> dict[str, A
 def _mapping(job: Job, work: Work, library: Library, tell: Tell) -> dict[str, Any]:
     photos = _prepared(work).photos
     models = library().reconstruct(len(photos), tell)
-    if not models or len(models[0].numbers) < 2 or not models[0].points:
+    if not models or len(models[0].numbers) < FEWEST_PHOTOS or not models[0].points:
         raise InputError(nothing_fits(work, len(photos)))
     return {"models": [asdict(model) for model in models]}
 

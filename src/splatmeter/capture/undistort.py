@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from splatmeter.capture.child import ChildDied, Hear, run_child
 from splatmeter.capture.engine import Model
-from splatmeter.capture.from_photos import (
-    put_in_place,
-    refuse_place,
-    refuse_to_overwrite,
-    require_extras,
-    writing,
-)
+from splatmeter.capture.from_photos import require_extras
 from splatmeter.capture.job import CleanPhoto, Settings
 from splatmeter.capture.listing import final_names
-from splatmeter.capture.prepare import Unusable, prepare
+from splatmeter.capture.place import put_in_place, refuse_place, refuse_to_overwrite, writing
+from splatmeter.capture.prepare import Unusable, blank_mask, prepare
 from splatmeter.capture.work import Work, alone, work_folder, write_whole
 from splatmeter.errors import InputError, MissingFile
-from splatmeter.photos.photo import size_of
+from splatmeter.photos.photo import opened, size_of
 from splatmeter.scene import colmap_binary, colmap_text
 from splatmeter.scene.colmap import photo_paths, sparse_folder
 from splatmeter.scene.colmap_binary import NO_PANORAMAS, PANORAMA, ColmapCamera, ColmapImage
@@ -32,9 +28,14 @@ AS_LARGE_AS_IT_IS = 2**20
 
 
 def undistort(
-    source: Path, out: Path, *, images: str = "images", masks: Path | None = None, threads: int = 1,
+    source: Path,
+    out: Path,
+    *,
+    images: str = "images",
+    masks: Path | None = None,
+    threads: int = 1,
     hear: Hear = lambda message: None,
-) -> int:  # fmt: skip
+) -> int:
     """Gives the number of photos of the new scene, which appears complete or not at all."""
     source, out = source.expanduser().absolute(), out.expanduser().absolute()
     task = _task(source, images, masks, threads)
@@ -73,6 +74,8 @@ def undistort_in_child(work: Work, say: Any) -> None:
     for number, (photo, name) in enumerate(zip(task["photos"], names, strict=True), start=1):
         clean.append(_cleaned(photo, name, number, work))
         say({"stage": "photos", "done": number, "total": len(names)})
+    if any(photo.mask for photo in clean):  # the trainer wants masks of all photos or of none
+        clean = [_with_mask(photo, work) for photo in clean]
     piece = pycolmap.Reconstruction(task["sparse"])
     files = {photo["number"]: c.file for photo, c in zip(task["photos"], clean, strict=True)}
     for number, image in piece.images.items():  # by number: the library cuts names in text files at spaces
@@ -92,16 +95,22 @@ def _cleaned(photo: dict[str, Any], name: str, number: int, work: Work) -> Clean
         made = prepare(Path(photo["path"]), mask, work.root, number, AS_LARGE_AS_IT_IS, turn=False)
     except Unusable as problem:
         raise InputError(f"{photo['name']}: {problem.reason}. {problem.advice}.") from None
+    mask_file = f"{number:06d}.png" if made.mask else None
+    size = (made.width, made.height)
     return CleanPhoto(
-        number, made.file, name, made.width, made.height, made.sharpness, None, made.lens.body,
-        f"{number:06d}.png" if made.mask else None, made.hidden,
-    )  # fmt: skip
+        number, made.file, name, *size, made.sharpness, None, made.lens.body, mask_file, made.hidden
+    )
+
+
+def _with_mask(photo: CleanPhoto, work: Work) -> CleanPhoto:
+    if photo.mask is not None:
+        return photo
+    blank_mask(work.root, photo.number, (photo.width, photo.height))
+    return replace(photo, mask=f"{photo.number:06d}.png")
 
 
 def _ending(path: str) -> str:
     """As `prepare` will write it."""
-    from splatmeter.photos.photo import opened
-
     with opened(Path(path)) as image:
         return ".jpg" if image.format in ("JPEG", "MPO") else ".png"
 

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -108,7 +108,7 @@ def run_undistort(arguments: list[str]) -> int:
     about = "Make a scene with pinhole cameras of one whose cameras are distorted."
     chosen = parse(UndistortArguments, "splatmeter scene undistort", arguments, about)
     threads = checked_threads(chosen.threads) or _usable_cores()
-    with _told() as hear:
+    with _told(("photos", "undistortion")) as hear:
         photos = undistort(
             chosen.source, chosen.out, images=chosen.images, masks=chosen.masks, threads=threads, hear=hear
         )
@@ -139,7 +139,7 @@ def _settings(chosen: FromPhotosArguments) -> Settings:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[Callable[[dict[str, Any]], None]]:
+def _told(stages: Sequence[str] = STAGES) -> Iterator[Callable[[dict[str, Any]], None]]:
     """A bar with the time left on a terminal, else a line a finished stage; both on the error stream."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -156,19 +156,19 @@ def _told() -> Iterator[Callable[[dict[str, Any]], None]]:
             if stage is None:
                 return
             if stage not in tasks:
-                tasks[stage] = bar.add_task(_title(stage), total=None)
+                tasks[stage] = bar.add_task(_title(stage, stages), total=None)
             if message.get("finished"):
                 bar.update(tasks[stage], visible=False)
                 if not console.is_terminal and not message["before"]:
-                    print(f"{_title(stage)}: done", file=sys.stderr)
+                    print(f"{_title(stage, stages)}: done", file=sys.stderr)
             else:
                 bar.update(tasks[stage], completed=message["done"], total=message["total"] or None)
 
         yield hear
 
 
-def _title(stage: str) -> str:
-    return f"{STAGES.index(stage) + 1}/{len(STAGES)} {STAGE_WORDS[stage]}"
+def _title(stage: str, stages: Sequence[str]) -> str:
+    return f"{stages.index(stage) + 1}/{len(stages)} {STAGE_WORDS[stage]}"
 
 
 def _usable_cores() -> int:
