@@ -15,6 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "splatmeter"
 SHARED = ("units", "errors", "events", "memory", "ops", "backend", "places")
 TRAINER = ("photos", "scene", "gaussians", "densify", "render", "evaluate", "train", "page")
 ENGINES_MAY_USE = {"gaussians", "densify", "backends"}
+CAPTURE_MAY_USE = {"photos", "scene", "capture"}
 LAB_MAY_USE = {"units", "errors", "events", "lab"}
 LONGEST_FILE = 330
 LONGEST_FUNCTION = 45
@@ -54,6 +55,8 @@ def allowed(word: str) -> set[str] | None:
         return {"errors", "ops"}
     if word in TRAINER:
         return {*SHARED, *TRAINER[: TRAINER.index(word) + 1]}
+    if word == "capture":
+        return {*SHARED, *CAPTURE_MAY_USE}
     if word == "lab":
         return LAB_MAY_USE
     if word == "backends":
@@ -107,6 +110,15 @@ def test_what_runs_in_the_page_stays_small_and_asks_nobody(path: Path) -> None:
     text = path.read_text("utf-8")
     assert text.count("\n") <= LONGEST_FILE
     assert not re.search(r"https?:|\bfetch\(|XMLHttpRequest|WebSocket|sendBeacon|importScripts", text)
+
+
+def test_only_one_file_knows_the_library_that_may_abort() -> None:
+    """pycolmap is loaded in a child process, by functions: importing our modules never loads it."""
+    for path in FILES:
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
+                assert not names & {"pycolmap", "av"}, f"{path.name} loads {names} when it is imported"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))

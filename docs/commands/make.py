@@ -10,6 +10,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 WIDTH = 110
+SCENE_ACTIONS = ("from-photos", "undistort", "info", "demo")
 
 
 def help_of(*words: str) -> str:
@@ -38,6 +39,7 @@ def pages() -> dict[str, str]:
         if not (FOLDER.parents[1] / "src" / "splatmeter" / "cli" / f"{module}.py").exists():
             continue
         parts = [help_of(name), *(lab_parts() if name == "lab" else [])]
+        parts += [help_of(name, action) for action in SCENE_ACTIONS if name == "scene"]
         blocks = "\n\n".join(f"```text\n{part}\n```" for part in parts)
         made[f"{name}.md"] = f"# splatmeter {name}\n\n{blocks}\n"
         index.append(f"- [{name}]({name}.md): {text}")

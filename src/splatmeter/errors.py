@@ -47,9 +47,9 @@ class MissingFile(SplatmeterError):
 class MissingExtra(SplatmeterError):
     exit_code = 69
 
-    def __init__(self, feature: str, extra: str) -> None:
+    def __init__(self, feature: str, extra: str, note: str = "") -> None:
         install = f"pip install 'splatmeter[{extra}]'"
-        super().__init__(f"{feature} needs an optional package. Install it with: {install}")
+        super().__init__(f"{feature} needs an optional package{note}. Install it with: {install}")
 
 
 class CardUnavailable(SplatmeterError):

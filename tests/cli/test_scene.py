@@ -55,8 +55,8 @@ def test_another_seed_in_the_same_folder_is_refused(garden: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ([], 64, "say demo or info"),
-        (["paint"], 64, "'paint' is neither demo nor info"),
+        ([], 64, "say from-photos, undistort, info or demo"),
+        (["paint"], 64, "'paint' is none of from-photos, undistort, info or demo"),
         (["demo"], 64, "OUT"),
         (["demo", "x", "--seed", "many"], 64, "--seed"),
         (["demo", "x", "--seed", "-1"], 64, "out of range"),
@@ -71,7 +71,7 @@ def test_mistakes_get_one_sentence(
     assert message in shown and shown.count("\n") == 1
 
 
-def test_help_names_both_actions(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_all_actions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scene", "--help"]) == 0
     shown = capsys.readouterr().out
-    assert "demo" in shown and "info" in shown
+    assert all(word in shown for word in ("from-photos", "undistort", "info", "demo"))

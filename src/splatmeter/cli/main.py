@@ -18,7 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("export", "write a model for viewers and other tools"),
     "view": ("view", "show a model in the browser"),
     "info": ("info", "tell what is in a model file or checkpoint"),
-    "scene": ("scene", "make the built-in scene, or describe one of yours"),
+    "scene": ("scene", "make a scene of photos or a video, undistort or describe one"),
     "lab": ("lab", "measure, compare and judge optimisation phases, and write the log"),
     "profile": ("profile", "tell where the time of a training step goes, and how near the limit it is"),
     "selftest": ("selftest", "compare a graphics card's operations with the CPU's"),

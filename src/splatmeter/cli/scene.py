@@ -1,4 +1,4 @@
-"""`splatmeter scene`: make the built-in scene, or tell what the loader finds in one of yours."""
+"""`splatmeter scene`: a scene of your photos, the built-in one, or what the loader finds in one of yours."""
 
 from __future__ import annotations
 
@@ -15,18 +15,23 @@ import numpy as np
 import tyro
 
 from splatmeter.cli.arguments import parse
+from splatmeter.cli.scene_photos import run_from_photos, run_undistort
 from splatmeter.errors import UsageError
 from splatmeter.scene.demo import FULL, QUICK, Progress, is_demo_scene, make_demo_scene
 from splatmeter.scene.scene import Scene, SceneOptions, View, load_scene
 from splatmeter.units import duration_text
 
-USAGE = """usage: splatmeter scene demo OUT [--seed N] [--quick]
+USAGE = """usage: splatmeter scene from-photos PHOTOS OUT [--max-size N] [--matching HOW] ...
+       splatmeter scene undistort IN OUT [--images NAME]
        splatmeter scene info FOLDER [--images NAME] [--resolution R] [--test-every N]
+       splatmeter scene demo OUT [--seed N] [--quick]
 
-  demo   photograph the built-in garden into the folder OUT, as an ordinary COLMAP scene
-  info   tell what training would find in FOLDER: views, split, sizes, points, extent
+  from-photos   find out where the photos of a folder (or frames of a video) were taken: a scene to train on
+  undistort     make a scene with pinhole cameras of one whose cameras are distorted
+  info          tell what training would find in FOLDER: views, split, sizes, points, extent
+  demo          photograph the built-in garden into the folder OUT, as an ordinary COLMAP scene
 
-`splatmeter scene demo --help` and `splatmeter scene info --help` explain the options."""
+`splatmeter scene from-photos --help` and so on explain the options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +60,10 @@ def run(arguments: list[str]) -> int:
     if arguments[:1] in (["--help"], ["-h"]):
         print(USAGE)
         return 0
-    actions = {"demo": _demo, "info": _info}
+    actions = {"from-photos": run_from_photos, "undistort": run_undistort, "info": _info, "demo": _demo}
     if not arguments or arguments[0] not in actions:
-        given = f"{arguments[0]!r} is neither demo nor info" if arguments else "say demo or info"
+        listed = "from-photos, undistort, info or demo"
+        given = f"{arguments[0]!r} is none of {listed}" if arguments else f"say {listed}"
         raise UsageError(f"{given}. See splatmeter scene --help")
     return actions[arguments[0]](arguments[1:])
 

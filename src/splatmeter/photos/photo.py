@@ -48,14 +48,14 @@ class Photo:
 
 def size_of(path: Path) -> tuple[int, int]:
     """(width, height) from the header alone."""
-    with _opened(path) as image:
+    with opened(path) as image:
         return image.size
 
 
 def read(photo: Photo) -> NDArray[np.uint8]:
     """Decodes, lays over the background, resizes (bicubic), then averages blocks: [3, H, W]."""
-    with _opened(photo.path) as image:
-        pixels, alpha = _color_and_alpha(image, photo.path)  # [h, w, 3], [h, w] or None
+    with opened(photo.path) as image:
+        pixels, alpha = color_and_alpha(image, photo.path)  # [h, w, 3], [h, w] or None
     if photo.mask is not None:
         alpha = _read_mask(photo.mask, (pixels.shape[1], pixels.shape[0]))
     if alpha is not None:
@@ -96,7 +96,7 @@ def _blend_table(background: int) -> NDArray[np.uint8]:
     return ((value * share + (background / 255.0) * (1 - share)) * 255.0).astype(np.uint8).ravel()
 
 
-def _color_and_alpha(
+def color_and_alpha(
     image: Image.Image, path: Path
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8] | None]:  # [h, w, 3], [h, w]
     """Palette, 1-bit, grey, CMYK and 16-bit grey files become RGB; alpha is kept wherever a file has any."""
@@ -113,7 +113,7 @@ def _color_and_alpha(
 
 def _read_mask(path: Path, size: tuple[int, int]) -> NDArray[np.uint8]:
     """Grey values as alpha [h, w]; brought to the photo's size where only the photo was shrunk."""
-    with _opened(path) as image:
+    with opened(path) as image:
         if not same_shape(image.size, size):
             raise InputError(
                 f"The mask {path} is {image.size[0]}x{image.size[1]}, its photo {size[0]}x{size[1]}. "
@@ -136,7 +136,7 @@ def same_shape(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Image.Image]:
+def opened(path: Path) -> Iterator[Image.Image]:
     """An image whose every failure, now or while decoding, says which file it is and what to do."""
     try:
         with Image.open(path) as image:

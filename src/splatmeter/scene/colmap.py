@@ -16,7 +16,13 @@ import numpy as np
 from splatmeter.errors import InputError, MissingFile
 from splatmeter.scene import colmap_binary, colmap_text, points_ply
 from splatmeter.scene.camera import Intrinsics, Pose, pose_from_quaternion
-from splatmeter.scene.colmap_binary import UNDISTORT, ColmapCamera, ColmapImage
+from splatmeter.scene.colmap_binary import (
+    NO_PANORAMAS,
+    PANORAMA,
+    UNDISTORT,
+    ColmapCamera,
+    ColmapImage,
+)
 from splatmeter.scene.frames import Frame, check_distinct, check_present, read_bytes, safe_name
 from splatmeter.scene.points import PointCloud
 
@@ -46,7 +52,7 @@ def read_frames(source: Path, images: str) -> list[Frame]:
     if not folder.is_dir():
         raise MissingFile(f"{folder} is not a folder of photos. Pass --images with the folder's name.")
     names = [name for name, _, _ in model]
-    paths = _photo_paths(names, folder)
+    paths = photo_paths(names, folder)
     check_present(names, paths, image_file, folder)
     return [Frame(name, path, lens, pose) for (name, lens, pose), path in zip(model, paths, strict=True)]
 
@@ -90,7 +96,7 @@ def _order(name: str) -> tuple[str, str]:
     return str(path.with_name(stem)) if stem else name, name
 
 
-def _photo_paths(names: Sequence[str], folder: Path) -> list[Path]:
+def photo_paths(names: Sequence[str], folder: Path) -> list[Path]:
     """Where the photos are; one without its sub-folder is found too, as the original flattens them."""
     last_parts = [PurePosixPath(name).name for name in names]
     if len(set(last_parts)) < len(names):
@@ -100,6 +106,8 @@ def _photo_paths(names: Sequence[str], folder: Path) -> list[Path]:
 
 
 def _lens(camera: ColmapCamera, where: Path) -> Intrinsics:
+    if camera.model == PANORAMA:
+        raise InputError(f"{where}: camera {camera.number} is a panorama ({PANORAMA}). {NO_PANORAMAS}")
     if camera.model not in ("PINHOLE", "SIMPLE_PINHOLE"):
         raise InputError(f"{where}: camera {camera.number} is of the model {camera.model}. {UNDISTORT}")
     if camera.model == "PINHOLE":

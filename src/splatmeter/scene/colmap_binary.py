@@ -27,8 +27,15 @@ PARAMETER_COUNTS = {
     "SIMPLE_RADIAL_FISHEYE": 4,
     "RADIAL_FISHEYE": 5,
     "THIN_PRISM_FISHEYE": 12,
+    "RAD_TAN_THIN_PRISM_FISHEYE": 16,
+    "SIMPLE_DIVISION": 4,
+    "DIVISION": 5,
+    "SIMPLE_FISHEYE": 3,
+    "FISHEYE": 4,
+    "EUCM": 6,
+    "EQUIRECTANGULAR": 2,
 }
-"""By name, in the order of the ids in the binary files."""
+"""By name, in the order of the ids in the binary files (COLMAP 4.2)."""
 MODEL_NAMES = tuple(PARAMETER_COUNTS)
 
 LONGEST_NAME = 4096
@@ -48,6 +55,7 @@ class ColmapImage:
     name: str
     camera: int
     pose: tuple[float, ...]  # qw, qx, qy, qz, tx, ty, tz
+    number: int
 
 
 _CAMERA = struct.Struct("<iiQQ")
@@ -70,7 +78,7 @@ def parse_cameras(data: bytes, where: Path) -> list[ColmapCamera]:
         number, model, width, height = _CAMERA.unpack_from(data, offset)
         offset += _CAMERA.size
         if not 0 <= model < len(MODEL_NAMES):
-            raise InputError(f"{where}: camera {number} has the unknown model {model}. {UNDISTORT}")
+            raise InputError(f"{where}: camera {number} has the unknown model {model}. {UNKNOWN}")
         count = PARAMETER_COUNTS[MODEL_NAMES[model]]
         if offset + 8 * count > len(data):
             raise cut_off(where)
@@ -86,7 +94,7 @@ def parse_images(data: bytes, where: Path) -> list[ColmapImage]:
     for _ in range(_checked_count(data, _SMALLEST_IMAGE, where)):
         if offset + _SMALLEST_IMAGE > len(data):
             raise cut_off(where)
-        _, *pose, camera = _IMAGE.unpack_from(data, offset)
+        number, *pose, camera = _IMAGE.unpack_from(data, offset)
         offset += _IMAGE.size
         end = data.find(b"\0", offset, offset + LONGEST_NAME)
         if end < 0 or end + 1 + _COUNT.size > len(data):
@@ -96,7 +104,7 @@ def parse_images(data: bytes, where: Path) -> list[ColmapImage]:
         offset = end + 1 + _COUNT.size + _FEATURE_BYTES * features
         if offset > len(data):
             raise cut_off(where)
-        images.append(ColmapImage(name, camera, tuple(pose)))
+        images.append(ColmapImage(name, camera, tuple(pose), number))
     return images
 
 
@@ -166,6 +174,9 @@ def cut_off(where: Path) -> InputError:
 
 AGAIN = "Copy it again, or re-run colmap."
 UNDISTORT = (
-    "Only PINHOLE and SIMPLE_PINHOLE cameras can be trained on. Undistort the photos with: colmap "
-    "image_undistorter --image_path <photos> --input_path <sparse/0> --output_path <new scene>"
+    "Only PINHOLE and SIMPLE_PINHOLE cameras can be trained on. Undistort the photos with: "
+    "splatmeter scene undistort <this scene> <new scene>"
 )
+UNKNOWN = "Models of COLMAP 4.2 are known; undistort the photos with the program that made this file."
+PANORAMA = "EQUIRECTANGULAR"
+NO_PANORAMAS = "Panoramas cannot be trained on. Cut them into ordinary views, and reconstruct those."

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from splatmeter.errors import InputError
-from splatmeter.scene.colmap_binary import PARAMETER_COUNTS, UNDISTORT, ColmapCamera, ColmapImage
+from splatmeter.scene.colmap_binary import PARAMETER_COUNTS, UNKNOWN, ColmapCamera, ColmapImage
 from splatmeter.scene.points import PointCloud, checked_cloud
 
 _BYTE = frozenset(range(256))
@@ -24,7 +24,7 @@ def parse_cameras(data: bytes, where: Path) -> list[ColmapCamera]:
         except (ValueError, IndexError):
             raise _malformed(where, number, "a camera") from None
         if model not in PARAMETER_COUNTS:
-            raise InputError(f"{where}: camera {identity} has the unknown model {model[:40]!r}. {UNDISTORT}")
+            raise InputError(f"{where}: camera {identity} has the unknown model {model[:40]!r}. {UNKNOWN}")
         if len(parameters) != PARAMETER_COUNTS[model]:
             raise _malformed(where, number, "a camera")
         cameras.append(ColmapCamera(identity, model, width, height, parameters))
@@ -39,7 +39,7 @@ def parse_images(data: bytes, where: Path) -> list[ColmapImage]:
         fields = line.split(None, 9)
         try:
             pose = tuple(float(field) for field in fields[1:8])
-            images.append(ColmapImage(fields[9].rstrip(), int(fields[8]), pose))
+            images.append(ColmapImage(fields[9].rstrip(), int(fields[8]), pose, int(fields[0])))
         except (ValueError, IndexError):
             raise _malformed(where, number, "an image") from None
         next(lines, None)

@@ -25,8 +25,8 @@ def with_masks(frames: Sequence[Frame], source: Path, masks: str | None) -> list
         if masks is None:
             return list(frames)
         raise MissingFile(f"{folder} is not a folder of masks. Pass --masks with the folder's name.")
-    found = _files_by_name(folder)
-    paired = [_mask_for(frame, found) for frame in frames]
+    found = files_by_name(folder)
+    paired = [mask_named(frame.name, found) for frame in frames]
     missing = [frame.name for frame, mask in zip(frames, paired, strict=True) if mask is None]
     if masks is None and len(missing) == len(frames):
         return list(frames)
@@ -38,7 +38,7 @@ def with_masks(frames: Sequence[Frame], source: Path, masks: str | None) -> list
     return [replace(frame, mask=mask) for frame, mask in zip(frames, paired, strict=True)]
 
 
-def _files_by_name(folder: Path) -> dict[str, Path]:
+def files_by_name(folder: Path) -> dict[str, Path]:
     """Relative name without its last ending -> file; PNG wins over others of the same name."""
     files = sorted(
         (p for p in folder.rglob("*") if p.is_file()), key=lambda p: (p.suffix.lower() == ".png", p)
@@ -46,8 +46,9 @@ def _files_by_name(folder: Path) -> dict[str, Path]:
     return {path.relative_to(folder).with_suffix("").as_posix(): path for path in files}
 
 
-def _mask_for(frame: Frame, found: dict[str, Path]) -> Path | None:
-    name = PurePosixPath(frame.name)
+def mask_named(photo: str, found: dict[str, Path]) -> Path | None:
+    """The mask of the photo of this relative name, among what `files_by_name` found."""
+    name = PurePosixPath(photo)
     for candidate in (name.with_suffix(""), name, PurePosixPath(name.stem), PurePosixPath(name.name)):
         if str(candidate) in found:
             return found[str(candidate)]
