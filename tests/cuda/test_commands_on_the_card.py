@@ -19,10 +19,9 @@ from tiny_scene import write_tiny_scene
 from splatmeter.backends.cuda import images
 from splatmeter.backends.cuda import selftest as checks_of
 from splatmeter.backends.cuda.selftest import Check
-from splatmeter.cli import main, preview
+from splatmeter.cli import export_page, main, models
 from splatmeter.errors import UsageError
 from splatmeter.lab.plan import protocol
-from splatmeter.ops import Table
 from splatmeter.train import container
 
 
@@ -239,11 +238,11 @@ def test_a_checkpoint_is_looked_at_with_the_card(
     assert main.main(words(scene, folder, "--device", "cuda", "--checkpoint-iterations", "12")) == 0
     seen = []
 
-    def enough(table: Table, _: int) -> Table:
-        seen.append(table)
+    def enough(opened: models.Opened, _: object) -> None:
+        seen.append(opened.model.table)
         raise UsageError("Seen.")
 
-    monkeypatch.setattr(preview, "sample", enough)
+    monkeypatch.setattr(export_page, "made", enough)
     for device in ("cpu", "cuda"):
         assert main.main(["view", str(folder / "chkpnt12.safetensors"), "--device", device]) == 64
     np.testing.assert_allclose(seen[0].geometry[:, :12], seen[1].geometry[:, :12], atol=1e-6)
