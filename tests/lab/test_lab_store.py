@@ -158,15 +158,15 @@ def test_only_the_process_we_started_is_ever_ended(tmp_path: Path) -> None:
     ours = subprocess.Popen(words, start_new_session=True)
     try:
         write_json(tmp_path / "process.json", {"pid": ours.pid, "arguments": ["something", "else"]})
-        assert not end_orphan(tmp_path) and ours.poll() is None
+        assert not end_orphan(tmp_path, tmp_path / "work") and ours.poll() is None
         write_json(tmp_path / "process.json", {"pid": os.getpid(), "arguments": words})
-        assert not end_orphan(tmp_path)
+        assert not end_orphan(tmp_path, tmp_path / "work")
         write_json(tmp_path / "process.json", {"pid": ours.pid, "arguments": words})
-        assert end_orphan(tmp_path)
+        assert end_orphan(tmp_path, tmp_path / "work")
     finally:
         ours.kill()
         ours.wait()
-    assert not end_orphan(tmp_path)
+    assert not end_orphan(tmp_path, tmp_path / "work")
 
 
 def test_the_environment_tells_the_machine_and_no_secrets(

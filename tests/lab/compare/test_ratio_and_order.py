@@ -46,8 +46,8 @@ def test_a_single_block_has_no_interval() -> None:
 
 
 def test_no_block_at_all_is_said_plainly() -> None:
-    with pytest.raises(ValueError, match="no complete block"):
-        evidence([])
+    nothing = evidence([]).main
+    assert nothing.blocks == 0 and nothing.method == "no complete block" and nothing.half_width == math.inf
 
 
 def test_the_trimmed_mean_ignores_a_spike_that_moves_the_mean() -> None:

@@ -102,9 +102,13 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         peaks=_peaks(result, engine.on_a_card),
         on_a_card=engine.on_a_card,
         **_counters(result),
-        rates=tuple(
-            RatePoint(int(p["step"]), int(p["gaussians"]), p["steps_per_second"]) for p in result["rates"]
-        ),
+        rates=_rates(result),
+    )
+
+
+def _rates(result: Mapping[str, Any]) -> tuple[RatePoint, ...]:
+    return tuple(
+        RatePoint(int(p["step"]), int(p["gaussians"]), p["steps_per_second"]) for p in result["rates"]
     )
 
 

@@ -56,14 +56,17 @@ class Judge:
         """Which photos trained it and which did not, from what the trainer itself wrote."""
         every = stated_test_every(spec.request.output) or self.protocol.test_every
         split = written_split(spec.request.output, every if self.protocol.eval else 0)
-        if split is not None and not result["started"].get("train_images"):
-            result["started"] |= {"train_images": split[0], "test_images": split[1]}
+        if split is not None and not (result.get("started") or {}).get("train_images"):
+            result["started"] = (result.get("started") or {}) | {
+                "train_images": split[0],
+                "test_images": split[1],
+            }
 
     def _held_out(self, item: dict[str, Any], result: dict[str, Any]) -> bool:
         """Without --eval every photo was trained on, so there are no test views whatever an evaluation
         calls them; a phase may have left the flag out, and a run of ours tells.
         """
-        told = result["started"]
+        told = result.get("started") or {}
         ours = bool(told.get("environment"))  # of others the split is a guess, and the audit decides
         kept_none = ours and told.get("train_images") and not told.get("test_images")
         return item["split"] != "test" or (self.protocol.eval and not kept_none)
