@@ -3,8 +3,8 @@
     python benchmarks/against_opensplat.py SCENE --opensplat build/opensplat --steps 600 --every 100
 
 OpenSplat is not part of this repository: build it from its public source and name the program. It cannot
-hold several photos out, so it gets a copy of the scene without them; its models are judged by `splatmeter eval`
-as the plain 3DGS models they are. Its clock is the wall's, from the start of the program until a model lies
+hold several photos out, so it gets a copy of the scene without them; its models are judged by `splatmeter
+eval` as the plain 3DGS models they are. Its clock is the wall's, from the start of the program until a model lies
 there complete, reading photos and writing models included; ours is the same, evaluations left out. Ours runs
 once before and once after.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -32,7 +31,8 @@ def without_held_out(source: Path, folder: Path) -> Path:
     scene = load_scene(SceneOptions(source=source, resolution=1, eval=True))
     (folder / "images").mkdir(parents=True)
     for view in scene.train:
-        os.symlink(Path(view.photo.path).resolve(), folder / "images" / Path(view.photo.path).name)
+        photo = Path(view.photo.path)
+        (folder / "images" / photo.name).symlink_to(photo.resolve())
     names = [Path(view.photo.path).name for view in scene.train]
     write_colmap(folder, [view.camera for view in scene.train], names, scene.points)
     return folder
