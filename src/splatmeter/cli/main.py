@@ -12,6 +12,7 @@ from splatmeter.errors import NotEnoughMemory, SplatmeterError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "make the built-in scene, train it, measure one optimisation: start here"),
+    "make": ("make", "a page to show around, of your photos or your video: everything in one command"),
     "train": ("train", "train a scene from photos with poses"),
     "eval": ("eval", "judge a trained model on held-out and training photos"),
     "render": ("render", "render test views, training views or a camera path"),
@@ -42,6 +43,12 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def carried_out(words: Sequence[str]) -> int:
+    """A command and its arguments; what goes wrong is the caller's to tell."""
+    module = importlib.import_module(f"splatmeter.cli.{COMMANDS[words[0]][0]}")
+    return module.run(list(words[1:]))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words:
@@ -49,8 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 64
     chosen = parser().parse_args(words[:1]).command
     try:
-        module = importlib.import_module(f"splatmeter.cli.{COMMANDS[chosen][0]}")
-        return module.run(words[1:])
+        return carried_out([chosen, *words[1:]])
     except SplatmeterError as problem:
         print(f"splatmeter {chosen}: {problem}", file=sys.stderr)
         return problem.exit_code
