@@ -78,7 +78,10 @@ def run(words: Sequence[str]) -> int:
         with writing(task.folder.out):
             stack.enter_context(alone(task.folder.out.absolute()))
             task.folder.take(made_of, options)
-        code = carried_through(task)
+        try:
+            code = carried_through(task)
+        except KeyboardInterrupt:
+            code = 130
     if code:
         print(f"splatmeter make: stopped. Go on with: {command_text(['make', *words])}", file=sys.stderr)
         return code
@@ -124,14 +127,11 @@ def carried_through(task: Task) -> int:
         begin = time.perf_counter()
         try:
             code = step.run()
-        except KeyboardInterrupt:
-            code = 130
         except SplatmeterError:
             task.folder.give_up()
             raise
-        record = task.folder.record
-        record.seconds[step.name] = record.seconds.get(step.name, 0.0) + time.perf_counter() - begin
-        task.folder.save()
+        finally:
+            task.folder.spent(step.name, time.perf_counter() - begin)
         if code:
             return code
     return 0

@@ -71,6 +71,12 @@ class Folder:
         with writing(self.out / NAME):
             write_whole(self.out / NAME, json.dumps(asdict(self.record), indent=1) + "\n")
 
+    def spent(self, step: str, seconds: float) -> None:
+        """Whether the step came to its end or not; a folder that was given up stays away."""
+        self.record.seconds[step] = self.record.seconds.get(step, 0.0) + seconds
+        if (self.out / NAME).exists():
+            self.save()
+
     def give_up(self) -> None:
         """Nothing has come of it: leaves nothing behind. Where anything has, all of it stays."""
         if [path.name for path in self.out.iterdir()] != [NAME]:

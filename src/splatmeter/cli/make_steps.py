@@ -13,13 +13,12 @@ from typing import Any, Protocol
 from splatmeter.capture.from_photos import present
 from splatmeter.capture.job import Job
 from splatmeter.capture.report import NAME as SCENE_REPORT
-from splatmeter.cli import export_page
+from splatmeter.cli import export_page, models
 from splatmeter.cli.main import carried_out
 from splatmeter.cli.make_folder import Folder
 from splatmeter.cli.models import say
 from splatmeter.errors import CheckpointError
 from splatmeter.scene.scene import SceneOptions, load_scene
-from splatmeter.train import checkpoint
 from splatmeter.train.session import holds_run
 from splatmeter.units import bytes_text, count_text
 
@@ -123,8 +122,9 @@ class Training:
         model = self.task.folder.model
         if not model.is_dir() or not holds_run(model):
             return []
-        goes_on = checkpoint.newest(model) is not None and not self._older_than_scene()
-        return ["--resume"] if goes_on else ["--overwrite"]
+        config, reached = models.run_config(model), max(models.saved_checkpoints(model), default=None)
+        useful = config is not None and reached is not None and reached < config.iterations
+        return ["--resume"] if useful and not self._older_than_scene() else ["--overwrite"]
 
     def _older_than_scene(self) -> bool:
         """Somebody removed the scene, and it was made anew: other places, other training."""
