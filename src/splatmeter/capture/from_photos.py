@@ -13,7 +13,7 @@ from typing import Any
 
 from splatmeter.capture.child import ChildDied, Hear, run_child
 from splatmeter.capture.job import Job, Settings, SourcePhoto
-from splatmeter.capture.listing import Listing, find
+from splatmeter.capture.listing import Listing, find, refuse_unreadable
 from splatmeter.capture.place import put_in_place, refuse_place, refuse_to_overwrite, writing
 from splatmeter.capture.report import NAME, report
 from splatmeter.capture.work import Work, alone, work_folder
@@ -73,6 +73,7 @@ def from_photos(
 def planned(source: Path, settings: Settings, masks: Path | None = None) -> Job:
     """What would be done; everything that a look at names and places can object to is said here."""
     source = source.expanduser().absolute()
+    refuse_unreadable(source)
     masks = _masks_folder(source, masks)
     return _job(find(source, masks), source, masks, settings)
 
@@ -119,7 +120,7 @@ def _notes(listing: Listing) -> tuple[str, ...]:
     if not listing.foreign:
         return ()
     kinds = ", ".join(sorted({path.suffix[1:].upper() for path in listing.foreign}))
-    return (f"{len(listing.foreign)} files ({kinds}) cannot be decoded here: export them as JPEG.",)
+    return (f"{len(listing.foreign)} files ({kinds}) are not read here: export them as JPEG.",)
 
 
 def present(out: Path, job: Job) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 
@@ -49,16 +50,23 @@ def carried_out(words: Sequence[str]) -> int:
     return module.run(list(words[1:]))
 
 
+def one_line(text: str) -> str:
+    """Names of files may hold line feeds and escape codes; a terminal must not obey them."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words:
         parser().print_help()
         return 64
     chosen = parser().parse_args(words[:1]).command
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that this terminal cannot show is no reason to fail
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return carried_out([chosen, *words[1:]])
     except SplatmeterError as problem:
-        print(f"splatmeter {chosen}: {problem}", file=sys.stderr)
+        print(f"splatmeter {chosen}: {one_line(str(problem))}", file=sys.stderr)
         return problem.exit_code
     except MemoryError:
         print(f"splatmeter {chosen}: memory ran out. Close other programs, or ask for less.", file=sys.stderr)

@@ -15,6 +15,7 @@ import tyro
 
 from splatmeter.capture.from_photos import planned
 from splatmeter.capture.job import Settings
+from splatmeter.capture.listing import refuse_unreadable
 from splatmeter.capture.place import refuse_place, writing
 from splatmeter.capture.work import alone
 from splatmeter.cli import make_steps
@@ -108,6 +109,7 @@ def planned_task(chosen: MakeArguments) -> tuple[str, Task]:
 
 
 def is_scene(source: Path) -> bool:
+    refuse_unreadable(source)
     return (source / "sparse").is_dir() or (source / "transforms_train.json").is_file()
 
 

@@ -65,7 +65,12 @@ class Folder:
         self.out.mkdir(parents=True, exist_ok=True)
         if not self.record.made_of:
             self.record = Record(made_of, dict(options))
-            self.save()
+            try:
+                self.save()
+            except OutputError:
+                if self._made:
+                    self.out.rmdir()
+                raise
 
     def save(self) -> None:
         with writing(self.out / NAME):
