@@ -62,11 +62,12 @@ def find(source: Path, masks: Path | None = None) -> Listing:
 def refuse_unreadable(source: Path) -> None:
     """Before anybody looks inside; what does not exist is told elsewhere."""
     try:
-        readable = os.access(source, os.R_OK | os.X_OK) or not source.is_dir()
-    except PermissionError:  # a folder above it
-        readable = False
-    if not readable:
-        raise InputError(f"{source} cannot be read. Check its permissions.")
+        if source.is_dir():
+            with os.scandir(source):
+                pass
+            (source / "sparse").exists()  # asks for more than listing does
+    except PermissionError:
+        raise InputError(f"{source} cannot be read. Check its permissions.") from None
 
 
 def natural_order(name: str) -> tuple[list[tuple[int, int, str]], str]:
