@@ -40,7 +40,7 @@ def test_the_ending_lists_only_what_is_there_and_three_commands(tmp_path: Path) 
     assert text.partition("Try next:")[2].count("  splatmeter ") == 3
 
 
-@pytest.mark.parametrize(("free", "threads"), [(2.0, ["1", "2"]), (64.0, ["1", "2"]), (1.0, ["2", "1"])])
+@pytest.mark.parametrize(("free", "threads"), [(2.0, ["1", "2"]), (64.0, ["1", "2"]), (1.0, ["8", "1"])])
 def test_the_lab_proves_what_this_machine_can_show(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: float, threads: list[str]
 ) -> None:
@@ -51,8 +51,8 @@ def test_the_lab_proves_what_this_machine_can_show(
     phases = {phase.name: phase for phase in planned.lab.phases.all()}
     assert list(phases) == names
     assert [phases[name].options[-1] for name in names[:2]] == threads
-    assert phases[names[1]].parent == "baseline" and not phases[names[1]].changes
-    assert phases[names[2]].changes == ("gaussians",)
+    assert phases[names[1]].parent == "baseline" and "gaussians" not in phases[names[1]].changes
+    assert "gaussians" in phases[names[2]].changes
     assert planned.lab.protocol().blocks >= 4
 
 
