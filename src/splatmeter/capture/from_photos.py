@@ -13,7 +13,7 @@ from typing import Any
 
 from splatmeter.capture.child import ChildDied, Hear, run_child
 from splatmeter.capture.job import Job, Settings, SourcePhoto
-from splatmeter.capture.listing import Listing, find, refuse_unreadable
+from splatmeter.capture.listing import Listing, find, printable, refuse_unreadable
 from splatmeter.capture.place import put_in_place, refuse_place, refuse_to_overwrite, writing
 from splatmeter.capture.report import NAME, report
 from splatmeter.capture.work import Work, alone, work_folder
@@ -120,6 +120,8 @@ def _notes(listing: Listing) -> tuple[str, ...]:
     if not listing.foreign:
         return ()
     kinds = ", ".join(sorted({path.suffix[1:].upper() for path in listing.foreign}))
+    if len(listing.foreign) == 1:
+        return (f"{printable(listing.foreign[0].name)} is not read here: export it as JPEG.",)
     return (f"{len(listing.foreign)} files ({kinds}) are not read here: export them as JPEG.",)
 
 
