@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import re
-from collections.abc import Callable
+import struct
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +20,7 @@ from PIL import Image
 from splatmeter.capture.from_photos import from_photos
 from splatmeter.cli.main import main
 
+NOBODY = 65534
 Make = Callable[[Path], Path]
 """Puts something into a folder and names what the command is pointed at."""
 
@@ -51,7 +56,7 @@ def file(name: str, data: bytes) -> Make:
 def thumbnails(folder: Path) -> Path:
     photos = folder / "photos"
     photos.mkdir()
-    textured(0, 160, 120).save(photos / "0.jpg")
+    textured(0, 64, 64).save(photos / "0.jpg")
     for number in range(1, 2000):
         os.link(photos / "0.jpg", photos / f"{number}.jpg")
     return photos
@@ -66,6 +71,25 @@ def pictures(*made: Image.Image, name: str = "{}.png") -> Make:
         return photos
 
     return make
+
+
+def around(seed: int) -> Image.Image:
+    """As a camera with two fisheyes writes the whole sphere, without saying so in a mark."""
+    half = np.asarray(textured(seed, 400, 400))  # [h, w, 3]
+    whole = np.concatenate([half, half[:, ::-1]], axis=1)
+    whole[:20] = whole[:20].mean(axis=(0, 1))
+    return Image.fromarray(whole)
+
+
+def bombs(folder: Path) -> Path:
+    """60,000 x 60,000 pixels in a few bytes."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0))
+    data = b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(bytes(999))) + chunk(b"IEND", b"")
+    return only("a.png", "b.png", "c.png", data=data)(folder)
 
 
 def cut(photos: Path) -> None:
@@ -101,8 +125,15 @@ CASES: dict[str, tuple[Make, int, str]] = {
     "text files named .jpg": (only("a.jpg", "b.jpg", "c.jpg"), 65, "a.jpg: It is not a readable image"),
     "empty files": (only("a.png", "b.png", "c.png", data=b""), 65, "a.png: It is not a readable image"),
     "cut-off photos": (photos_and(cut), 65, "Only 0 of 4 photos can be used.*cut off.*Copy it again"),
-    "2,000 thumbnails": (thumbnails, 65, "thumbnail of 160 pixels. Use the photo as the camera stored it"),
+    "2,000 thumbnails": (thumbnails, 65, "thumbnail of 64 pixels. Use the photo as the camera stored it"),
     "panoramas": (pictures(*[textured(n, 1200, 240) for n in range(3)]), 65, "It is a panorama"),
+    "equirectangular ones": (pictures(*[around(n) for n in range(3)]), 65, "Only 0 of 3.*It is a panorama"),
+    "animations": (pictures(*[textured(n) for n in range(3)], name="{}.gif"), 65, "GIF files only"),
+    "an animation": (file("a.gif", b"GIF89a"), 65, "is a GIF of few colours. Name the video or the photos"),
+    "raw files": (only("a.CR2", "b.nef", "c.dng"), 65, "CR2 files only, which are not read here"),
+    "an audio file": (file("a.mp3", b"ID3"), 65, "neither a folder of photos nor a video"),
+    "a bomb": (bombs, 65, "claims to have more than 178 million pixels. Shrink it, or leave it out"),
+    "a name of two lines": (lambda folder: folder / "a\nb\x1b[31m", 66, r"a\\nb\\x1b\[31m does not exist"),
     "floating point": (
         pictures(*[Image.fromarray(np.zeros((240, 320), np.float32))] * 3, name="{}.tif"),
         65,
@@ -133,12 +164,17 @@ def one_sentence(shown: str) -> str:
 def test_a_mistake_gets_one_sentence_and_leaves_nothing(
     name: str, tmp_path: Path, command: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Of `scene from-photos` and, but for a scene, which it takes, of `make`."""
     make, code, words = CASES[name]
     source, out = make(tmp_path), tmp_path / "scene"
     before = set(tmp_path.iterdir())
     assert command(source, out) == code
     assert re.search(words, one_sentence(capsys.readouterr().err))
     assert set(tmp_path.iterdir()) == before
+    if name != "a scene":
+        assert main(["make", str(source), "-o", str(out)]) == code
+        assert re.search(words, one_sentence(capsys.readouterr().err))
+        assert set(tmp_path.iterdir()) == before
 
 
 def test_what_can_be_used_is_used(
@@ -189,17 +225,43 @@ def test_a_place_that_is_taken_is_refused(
     assert sorted(path.as_posix() for path in tmp_path.rglob("*")) == before
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may do everything")
+@pytest.fixture
+def ordinary(command: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> Iterator[Path]:
+    """A folder of somebody who may not do everything, as the superuser may: he steps aside for the test."""
+    if not hasattr(os, "geteuid"):
+        pytest.skip("this system has other permissions")
+    with tempfile.TemporaryDirectory(prefix="splatmeter-") as name:
+        folder = Path(name)
+        command(folder_of_photos(folder / "warm up"), folder / "scene 0")
+        importlib.import_module("splatmeter.cli.make")  # later this Python's files may not be readable
+        capsys.readouterr()
+        folder.chmod(0o777)
+        before = os.geteuid()
+        if before == 0:
+            os.seteuid(NOBODY)
+        try:
+            yield folder
+        finally:
+            if before == 0:
+                os.seteuid(before)
+
+
 def test_permissions_are_respected(
-    tmp_path: Path, command: Callable[..., int], capsys: pytest.CaptureFixture[str]
+    ordinary: Path, command: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    photos = folder_of_photos(tmp_path / "photos")
+    photos = folder_of_photos(ordinary / "photos")
     (photos / "IMG_2.jpg").chmod(0)
-    assert command(photos, tmp_path / "scene") == 0
+    assert command(photos, ordinary / "scene") == 0
     assert "IMG_2.jpg: It cannot be read (Permission denied)" in capsys.readouterr().out
-    (tmp_path / "locked").mkdir(mode=0o500)
-    assert command(photos, tmp_path / "locked" / "scene") == 73
+    (ordinary / "locked").mkdir(mode=0o500)
+    assert command(photos, ordinary / "locked" / "scene") == 73
     assert "Permission denied" in one_sentence(capsys.readouterr().err)
+    assert main(["make", str(photos), "-o", str(ordinary / "locked" / "out")]) == 73
+    assert "Permission denied" in one_sentence(capsys.readouterr().err)
+    photos.chmod(0)
+    assert command(photos, ordinary / "other") == 65
+    assert "cannot be read. Check its permissions." in one_sentence(capsys.readouterr().err)
+    photos.chmod(0o700)
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,16 @@ def empty(folder: Path) -> Path:
     return folder / "v.mov"
 
 
+def no_frames(folder: Path) -> Path:
+    """A whole container that announces pictures and has none."""
+    path = folder / "v.mkv"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mpeg4", rate=RATE)
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        container.start_encoding()
+    return path
+
+
 def tiny(folder: Path) -> Path:
     return write_video(folder / "v.mp4", [frame.resize((96, 64)) for frame in panned(30)])
 
@@ -149,7 +159,8 @@ def sound(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (still, "gives 1 frames that differ"),
+        (still, "has one distinct frame only, and 3 are needed"),
+        (no_frames, "cannot be decoded (End of file)"),
         (cut_mp4, "cannot be decoded"),
         (text, "cannot be decoded"),
         (empty, "cannot be decoded"),

@@ -136,7 +136,10 @@ def test_photos_that_cannot_be_decoded_here_are_named(tmp_path: Path) -> None:
     photos = folder_of_photos(tmp_path / "photos", 4)
     (photos / "IMG_9.HEIC").write_bytes(b"x")
     made = from_photos(photos, tmp_path / "scene", FAST, child=InProcess())
-    assert made.facts["notes"] == ["1 files (HEIC) cannot be decoded here: export them as JPEG."]
+    assert made.facts["notes"] == ["IMG_9.HEIC is not read here: export it as JPEG."]
+    (photos / "IMG_8.CR2").write_bytes(b"x")
+    made = from_photos(photos, tmp_path / "other", FAST, child=InProcess())
+    assert made.facts["notes"] == ["2 files (CR2, HEIC) are not read here: export them as JPEG."]
 
 
 def test_many_photos_are_compared_by_likeness(tmp_path: Path) -> None:

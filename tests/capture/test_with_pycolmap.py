@@ -6,6 +6,7 @@ import functools
 import json
 import math
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -73,14 +74,27 @@ def test_photos_of_the_garden_become_a_scene(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.slow
-def test_photos_of_different_things_make_no_scene(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("picture", "words"),
+    [
+        (lambda n: textured(n, 400, 300), "no two of them show enough of the same"),
+        (lambda n: Image.new("RGB", (400, 300)), "most show too little detail (about 0 features each)"),
+        (lambda n: three_views()[1][0], "not from places far enough apart"),
+    ],
+    ids=["different things", "black", "all equal"],
+)
+def test_photos_that_make_no_scene_say_why(
+    tmp_path: Path, picture: Callable[[int], Image.Image], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     photos = tmp_path / "photos"
     photos.mkdir()
     for number in range(4):
-        textured(number, 400, 300).save(photos / f"{number}.jpg")
-    assert main(["scene", "from-photos", str(photos), str(tmp_path / "scene")]) == 65
-    assert "No scene could be made of the 4 photos" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == [photos]
+        picture(number).save(photos / f"{number}.jpg", quality=95)
+    for command in (["scene", "from-photos", str(photos)], ["make", str(photos), "-o"]):
+        assert main([*command, str(tmp_path / "out")]) == 65
+        said = capsys.readouterr().err
+        assert "No scene could be made of the 4 photos" in said and words in said
+        assert list(tmp_path.iterdir()) == [photos]
 
 
 @pytest.mark.slow

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from splatmeter.cli import demo
+from splatmeter.cli import demo, demo_lab
 from splatmeter.errors import OutputError
 
 
@@ -39,22 +40,41 @@ def test_the_ending_lists_only_what_is_there_and_three_commands(tmp_path: Path) 
     assert text.partition("Try next:")[2].count("  splatmeter ") == 3
 
 
-@pytest.mark.parametrize("widest", ["avx2", "baseline"])
-def test_the_lab_measures_what_this_processor_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, widest: str
+@pytest.mark.parametrize(("free", "threads"), [(2.0, ["1", "2"]), (64.0, ["1", "2"]), (1.0, ["8", "1"])])
+def test_the_lab_proves_what_this_machine_can_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: float, threads: list[str]
 ) -> None:
-    """With wide vectors those; otherwise threads. A later phase declares that it changes the Gaussians."""
-    from types import SimpleNamespace
-
-    from splatmeter.backends import registry
-    from splatmeter.cli import demo_lab
-
-    engine = SimpleNamespace(facts=SimpleNamespace(details={"instruction_set": widest}))
-    monkeypatch.setattr(registry, "backend", lambda *_: engine)
+    """Two threads where two processors are free, else the opposite; the last phase declares its change."""
     planned = demo_lab.Demo(tmp_path, tmp_path / "scene", demo.FULL)
+    monkeypatch.setattr(demo_lab, "free_processors", lambda: free)
     names = demo_lab.plan(planned)
     phases = {phase.name: phase for phase in planned.lab.phases.all()}
     assert list(phases) == names
-    assert phases[names[1]].parent == "baseline" and phases[names[2]].changes == ("gaussians",)
-    assert bool(phases["baseline"].environment) == (widest == "avx2")
+    assert [phases[name].options[-1] for name in names[:2]] == threads
+    assert phases[names[1]].parent == "baseline" and "gaussians" not in phases[names[1]].changes
+    assert "gaussians" in phases[names[2]].changes
     assert planned.lab.protocol().blocks >= 4
+
+
+def test_no_more_processors_are_free_than_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    import psutil
+
+    monkeypatch.setattr(psutil, "cpu_percent", lambda interval: 25.0)
+    monkeypatch.setattr(psutil, "cpu_count", lambda: 8)
+    monkeypatch.setattr("splatmeter.backends.native.usable_threads", lambda: 1)
+    assert demo_lab.free_processors() == 1
+    monkeypatch.setattr("splatmeter.backends.native.usable_threads", lambda: 8)
+    assert demo_lab.free_processors() == 6
+
+
+@pytest.mark.slow
+def test_the_quick_demo_ends_in_a_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Equal bits prove one change, the other one loses quality; the report begins with the model."""
+    assert demo.run(["--quick", "--out", str(tmp_path / "out"), "--device", "cpu"]) == 0
+    shown = capsys.readouterr().out
+    assert "from bit-identical models" in shown and "Quality lost: test " in shown
+    assert "scene.html" in shown.partition("[4/5]")[0]
+    report = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert report.index("Look around in the finished model") < report.index('id="phases"')
+    chosen = re.search(r'<select id="right">.*?selected[^>]*>([^<]*)<', report)
+    assert chosen is not None and "-thread" in chosen[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -271,3 +272,15 @@ def test_a_model_is_judged_once_and_then_known_by_its_hash(
     )
     model.write_bytes(b"another")
     assert judged(made)["warnings"] == ["the model could not be judged: no weights"]
+
+
+def test_a_trainer_that_tells_a_false_hash_proves_nothing(tmp_path: Path) -> None:
+    """Equal hashes stand for equal quality, so the lab takes them of the files that runs left."""
+    (tmp_path / "model.ply").write_bytes(b"worse")
+    told = {"path": str(tmp_path / "model.ply"), "sha256": "that of the baseline", "step": 10}
+    judged = {"step": 10, "split": "test", "metrics": {"psnr": 26.0}}
+    result: dict[str, Any] = {"models": [told], "evaluations": [judged], "warnings": []}
+    spec: Any = SimpleNamespace(lineage=[], request=SimpleNamespace(save_all=False))
+    Judge(Lab(tmp_path), Protocol(scene="garden", trainer="events")).complete(result, spec)
+    assert result["evaluations"][0]["model_sha256"] == hashlib.sha256(b"worse").hexdigest()
+    assert result["warnings"] == ["model.ply has not the hash that the trainer told"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,10 +14,13 @@ from typing import Any
 
 from splatmeter import errors
 from splatmeter.capture.work import Work
+from splatmeter.units import bytes_text
 
 Hear = Callable[[dict[str, Any]], None]
 
 SECONDS_TO_END = 5.0
+LITTLE_ROOM = 16 * 2**20
+"""Bytes free on a disk below which it counts as full."""
 
 
 class ChildDied(errors.InputError):
@@ -80,11 +84,18 @@ def _expected(failure: dict[str, Any]) -> errors.SplatmeterError:
 
 def _died(code: int, stage: str, log: Path) -> str:
     what = f"was ended by signal {-code} ({_signal_name(-code)})" if code < 0 else f"ended with code {code}"
-    memory = " Memory may have run out." if code == -9 else ""
     return (
-        f"The process that does the work {what} during {stage or 'its start'}.{memory} "
+        f"The process that does the work {what} during {stage or 'its start'}.{_likely(code, log)} "
         f"Run the same command again to go on; what it said last is in {log}."
     )
+
+
+def _likely(code: int, log: Path) -> str:
+    """The library aborts where it cannot write, and says nothing that a person could use."""
+    free = shutil.disk_usage(log.parent).free
+    if free < LITTLE_ROOM:
+        return f" Only {bytes_text(free)} are free on that disk: make room."
+    return " Memory may have run out." if code == -9 else ""
 
 
 def _signal_name(number: int) -> str:

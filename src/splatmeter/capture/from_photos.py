@@ -13,7 +13,7 @@ from typing import Any
 
 from splatmeter.capture.child import ChildDied, Hear, run_child
 from splatmeter.capture.job import Job, Settings, SourcePhoto
-from splatmeter.capture.listing import Listing, find
+from splatmeter.capture.listing import Listing, find, printable, refuse_unreadable
 from splatmeter.capture.place import put_in_place, refuse_place, refuse_to_overwrite, writing
 from splatmeter.capture.report import NAME, report
 from splatmeter.capture.work import Work, alone, work_folder
@@ -42,17 +42,15 @@ def from_photos(
     child: RunChild = run_child,
 ) -> Made:
     """`out` appears complete or not at all. Stopped in between, the same call goes on where it was."""
-    source, out = source.expanduser().absolute(), out.expanduser().absolute()
-    masks = _masks_folder(source, masks)
-    listing = find(source, masks)
-    refuse_place(out, source)
-    job = _job(listing, source, masks, settings)
-    present = _present(out, job)
-    if present is not None:
-        return Made(present, True)
+    out = out.expanduser().absolute()
+    job = planned(source, settings, masks)
+    refuse_place(out, source.expanduser().absolute())
+    there = present(out, job)
+    if there is not None:
+        return Made(there, True)
     refuse_to_overwrite(out)
     if child is run_child:
-        require_extras(video=listing.video is not None)
+        require_extras(video=job.video is not None)
     work = Work(work_folder(out))
     with writing(out), alone(out):
         hear({"going_on": work.open(job)})
@@ -70,6 +68,14 @@ def from_photos(
         if not keep_work:
             work.remove()
     return Made(facts, False)
+
+
+def planned(source: Path, settings: Settings, masks: Path | None = None) -> Job:
+    """What would be done; everything that a look at names and places can object to is said here."""
+    source = source.expanduser().absolute()
+    refuse_unreadable(source)
+    masks = _masks_folder(source, masks)
+    return _job(find(source, masks), source, masks, settings)
 
 
 def require_extras(*, video: bool = False) -> None:
@@ -114,10 +120,12 @@ def _notes(listing: Listing) -> tuple[str, ...]:
     if not listing.foreign:
         return ()
     kinds = ", ".join(sorted({path.suffix[1:].upper() for path in listing.foreign}))
-    return (f"{len(listing.foreign)} files ({kinds}) cannot be decoded here: export them as JPEG.",)
+    if len(listing.foreign) == 1:
+        return (f"{printable(listing.foreign[0].name)} is not read here: export it as JPEG.",)
+    return (f"{len(listing.foreign)} files ({kinds}) are not read here: export them as JPEG.",)
 
 
-def _present(out: Path, job: Job) -> dict[str, Any] | None:
+def present(out: Path, job: Job) -> dict[str, Any] | None:
     """The report of the scene in `out`, where that was made by the same job."""
     try:
         facts = json.loads((out / NAME).read_text("utf-8"))

@@ -12,8 +12,9 @@ from splatmeter.errors import InputError, MissingFile
 
 PHOTO_ENDINGS = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".webp", ".bmp")
 VIDEO_ENDINGS = (".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".mts", ".m2ts", ".3gp", ".mpg", ".mpeg")
-FOREIGN_ENDINGS = (".heic", ".heif", ".avif", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf")
-"""Photos that we cannot decode; people should hear of them rather than miss them."""
+RAW_ENDINGS = (".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf", ".srw", ".pef", ".3fr", ".x3f")
+FOREIGN_ENDINGS = (".heic", ".heif", ".avif", ".jxl", ".gif", *RAW_ENDINGS)
+"""Photos that we do not read; people should hear of them rather than miss them."""
 FEWEST_PHOTOS = 3
 MOST_PHOTOS = 5000
 """Beyond that structure from motion takes days on a desk; nobody means it."""
@@ -26,7 +27,7 @@ class Listing:
     video: Path | None
     photos: tuple[Path, ...]
     foreign: tuple[Path, ...] = ()
-    """HEIC and raw files, which were left out."""
+    """HEIC, raw and other files that were left out."""
 
 
 def find(source: Path, masks: Path | None = None) -> Listing:
@@ -56,6 +57,17 @@ def find(source: Path, masks: Path | None = None) -> Listing:
             "show the scene from all sides."
         )
     return Listing(None, tuple(photos), tuple(foreign))
+
+
+def refuse_unreadable(source: Path) -> None:
+    """Before anybody looks inside; what does not exist is told elsewhere."""
+    try:
+        if source.is_dir():
+            with os.scandir(source):
+                pass
+            (source / "sparse").exists()  # asks for more than listing does
+    except PermissionError:
+        raise InputError(f"{source} cannot be read. Check its permissions.") from None
 
 
 def natural_order(name: str) -> tuple[list[tuple[int, int, str]], str]:
@@ -95,6 +107,8 @@ def _single(path: Path) -> Listing:
     ending = path.suffix.lower()
     if ending in VIDEO_ENDINGS:
         return Listing(path, ())
+    if ending == ".gif":
+        raise InputError(f"{path} is a GIF of few colours. Name the video or the photos it was made from.")
     if ending in PHOTO_ENDINGS or ending in FOREIGN_ENDINGS:
         raise InputError(f"{path} is one photo. Name the folder that holds all photos of the scene.")
     raise InputError(f"{path} is neither a folder of photos nor a video ({_listed(VIDEO_ENDINGS)}).")
@@ -102,8 +116,6 @@ def _single(path: Path) -> Listing:
 
 def _files(source: Path, masks: Path | None) -> Iterable[Path]:
     """Without hidden files, what macOS leaves in archives, and masks."""
-    if not os.access(source, os.R_OK | os.X_OK):
-        raise InputError(f"{source} cannot be read. Check its permissions.")
     left_out = masks.resolve() if masks is not None else None
     for folder, folders, names in os.walk(source):
         here = Path(folder)
@@ -118,7 +130,7 @@ def _files(source: Path, masks: Path | None) -> Iterable[Path]:
 def _nothing(source: Path, foreign: Sequence[Path], videos: Sequence[Path]) -> str:
     if foreign:
         kind = foreign[0].suffix[1:].upper()
-        return f"{source} holds {kind} files only, which cannot be decoded here. Export them as JPEG first."
+        return f"{source} holds {kind} files only, which are not read here. Export them as JPEG first."
     if videos:
         return f"{source} holds a video but no photos. Name the video itself: {videos[0]}"
     return f"{source} holds no photos ({_listed(PHOTO_ENDINGS)}). Name the folder that does."

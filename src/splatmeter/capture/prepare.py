@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from splatmeter.capture.exif import Lens, read_lens
@@ -19,7 +20,10 @@ SMALLEST_SIDE = 200
 """Pixels of the longer side below which a photo is a thumbnail: too little to find its place by."""
 WIDEST = 2.6
 """Longer side by shorter; beyond that a photo was swept or stitched, and no single lens saw it."""
+PANORAMA = "It is a panorama, which no single lens saw"
 PANORAMA_MARK = b"GPano:ProjectionType"
+PLAIN = 8.0
+"""Grey levels by which an edge varies at most that shows nothing."""
 HEAD_BYTES = 2**18
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -74,6 +78,8 @@ def prepare(
             pixels, alpha = color_and_alpha(image, path)  # [h, w, 3], [h, w] or None
     except SplatmeterError as problem:
         raise Unusable(_reason(str(problem), path), "Copy it again, or leave it out") from None
+    if turn and wraps_around(pixels):
+        raise Unusable(PANORAMA, "Use ordinary photos")
     photo = _shaped(Image.fromarray(pixels), full, turned, max_size)
     file = f"{number:06d}{'.jpg' if jpeg else '.png'}"
     _write_photo(photo, folder / "photos" / file, path if as_it_is and photo.size == full else None)
@@ -100,13 +106,29 @@ def check_plausible(path: Path) -> None:
     except OSError as problem:
         raise Unusable(f"It cannot be read ({problem.strerror})", "Check its permissions") from None
     except SplatmeterError as problem:
-        raise Unusable(
-            _reason(str(problem), path), "Replace it with a JPEG or PNG, or leave it out"
-        ) from None
+        huge = "million pixels" in str(problem)
+        advice = "Shrink it, or leave it out" if huge else "Replace it with a JPEG or PNG, or leave it out"
+        raise Unusable(_reason(str(problem), path), advice) from None
     if longer < SMALLEST_SIDE:
         raise Unusable(f"It is a thumbnail of {longer} pixels", "Use the photo as the camera stored it")
     if longer / shorter > WIDEST or PANORAMA_MARK in head:
-        raise Unusable("It is a panorama, which no single lens saw", "Use ordinary photos")
+        raise Unusable(PANORAMA, "Use ordinary photos")
+
+
+def wraps_around(pixels: NDArray[np.uint8]) -> bool:
+    """Twice as wide as high, the right edge goes on at the left one, and the top is one point of the sky.
+
+    All three, because phones make photos of 2:1 as well. Edges of one colour say nothing: things on white.
+    """
+    height, width = pixels.shape[:2]
+    if abs(width - 2 * height) > 2 or height < 16:
+        return False
+    grey = pixels.astype(np.float32).mean(axis=2)  # [h, w]
+    left = grey[:, 0]
+    across, beside = (float(np.abs(left - grey[:, k]).mean()) for k in (-1, 1))
+    elsewhere = float(np.abs(left - grey[:, width // 2]).mean())
+    continued = left.std() > PLAIN and across <= 3 * beside + 2 and across < elsewhere / 3
+    return bool(continued) and float(grey[0].std()) < float(grey[height // 2].std()) / 3
 
 
 def blank_mask(folder: Path, number: int, size: tuple[int, int]) -> None:
@@ -151,7 +173,7 @@ def _mask(path: Path, size: tuple[int, int], turned: Image.Transpose | None) -> 
     if not same_shape(grey.size, size):
         raise InputError(
             f"The mask {path} is {grey.size[0]}x{grey.size[1]}, its photo {size[0]}x{size[1]}. "
-            "A mask must show the same frame as its photo: make it anew, or leave --masks away."
+            "A mask must show the same frame as its photo: make it anew, or take the masks away."
         )
     values = np.asarray(grey)
     if values.max() == 1:

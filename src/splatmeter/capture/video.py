@@ -33,7 +33,7 @@ def clean_frames(video: Path, settings: Settings, work: Work, tell: Tell) -> Pre
         chosen = choose_by_count(candidates, settings.frames)
     if len(chosen) < FEWEST_PHOTOS:
         raise InputError(
-            f"{video.name} gives {len(chosen)} frames that differ, and {FEWEST_PHOTOS} are needed. Move the "
+            f"{video.name} has {_distinct(len(chosen))}, and {FEWEST_PHOTOS} are needed. Move the "
             "camera around the scene while filming, or ask for more frames (--every with fewer seconds)."
         )
     judged = {c.index: c.sharpness for c in candidates}
@@ -43,6 +43,10 @@ def clean_frames(video: Path, settings: Settings, work: Work, tell: Tell) -> Pre
         photos.append(_written(image, number, judged[index], settings.max_size, work))
         tell(len(candidates) + number, len(candidates) + len(chosen))
     return Prepared(tuple(photos), (), tuple(notes))
+
+
+def _distinct(count: int) -> str:
+    return "one distinct frame only" if count == 1 else f"{count or 'no'} distinct frames"
 
 
 def _written(image: Image.Image, number: int, sharp: float, max_size: int, work: Work) -> CleanPhoto:

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -93,5 +93,10 @@ def _alive(lock: Path) -> bool:
 
 def write_whole(path: Path, text: str) -> None:
     beside = path.with_name(path.name + ".new")
-    beside.write_text(text, "utf-8")
-    beside.replace(path)
+    try:
+        beside.write_text(text, "utf-8")
+        beside.replace(path)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise

@@ -105,3 +105,13 @@ def _sentence(complaint: str, prog: str) -> str:
         kept.append(line.translate(_BOX).strip())
     text = " ".join(filter(None, kept)).rstrip(".") or "these arguments cannot be understood"
     return f"{text}. See {prog} --help"
+
+
+def options_of(values: object, defaults: Mapping[str, object]) -> list[str]:
+    """The words of a command line that say what in `values` is not as in `defaults`."""
+    words: list[str] = []
+    for name, default in defaults.items():
+        value, option = getattr(values, name), "--" + name.replace("_", "-")
+        if value != default:
+            words += [option] if value is True else [option, str(value)]
+    return words

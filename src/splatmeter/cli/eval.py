@@ -56,6 +56,8 @@ class EvalArguments(ModelArguments):
     """How many training views to judge as well, evenly spread; 0 for none."""
     write_renders: bool = False
     """Also write renders, photos and a contact sheet (photo, render, difference)."""
+    contact_sheet: Path | None = None
+    """Write that sheet alone: a PNG of the first 12 held-out views (training views if none are)."""
     output: Path | None = None
     """Where results and renders go; by default the run folder (nowhere for a bare PLY)."""
     json: bool = False
@@ -63,11 +65,19 @@ class EvalArguments(ModelArguments):
 
 
 def run(words: Sequence[str]) -> int:
+    judged(words)
+    return 0
+
+
+def judged(words: Sequence[str]) -> list[dict[str, Any]]:
+    """Prints what was found, and gives it: one record a model."""
     given = arguments.without_ignored(arguments.normalise(words, models.SHORT))
     lines = [
         arguments.parse(EvalArguments, "splatmeter eval", line, DESCRIPTION, models.SHORT)
         for line in one_model_each(given)
     ]
+    if len(lines) > 1 and lines[0].contact_sheet is not None:
+        raise UsageError("--contact-sheet is of one model; name one with -m.")
     records: list[dict[str, Any]] = []
     for chosen in lines:
         opened = models.open_model(chosen.model_path, chosen.iteration, chosen.engine)
@@ -76,7 +86,7 @@ def run(words: Sequence[str]) -> int:
             print(text(records[-1]))
     if lines[0].json:
         print(json.dumps(_finite(records[0] if len(records) == 1 else records), indent=1))
-    return 0
+    return records
 
 
 def one_model_each(words: Sequence[str]) -> list[list[str]]:
@@ -121,13 +131,14 @@ def evaluate(opened: Opened, chosen: EvalArguments, scales: Sequence[int]) -> di
             perceptual=_perceptual(chosen, stack),
         )
         splits = {"test": list(scene.test), "train": evenly(scene.train, max(0, chosen.train_views))}
-        found = {
-            split: {
-                scale: judge(views, scale, _writer(chosen, folder, split, opened, scale)) for scale in scales
-            }
-            for split, views in splits.items()
-            if views
-        }
+        splits = {split: views for split, views in splits.items() if views}
+        found: dict[str, dict[int, Report]] = {split: {} for split in splits}
+        for split, views in splits.items():
+            for scale in scales:
+                first = split == next(iter(splits)) and scale == scales[0]
+                sheet = chosen.contact_sheet if first else None
+                writer = _writer(chosen, folder, split, opened, scale, sheet)
+                found[split][scale] = judge(views, scale, writer)
     if folder is not None:
         for scale, report in found.get("test", {}).items():
             results.write(folder, results.method_name(opened.step, scale), report)
@@ -166,30 +177,35 @@ class Judging:
 
 
 class Writer:
-    """Keeps what is judged, as pictures."""
+    """Keeps what is judged, as pictures: each of them, a sheet at the place asked for, or both."""
 
-    def __init__(self, folder: RenderFolder) -> None:
+    def __init__(self, folder: RenderFolder | None, sheet: Path | None) -> None:
         self._folder = folder
         self._sheet = ContactSheet()
+        self._places = [] if sheet is None else [sheet]
+        if folder is not None:
+            self._places.append(folder.folder / f"contact_sheet_{folder.resolution}.png")
 
     def __call__(self, number: int, view: View, render: Pixels, photo: Pixels) -> None:
-        self._folder.write(number, render, photo)
+        if self._folder is not None:
+            self._folder.write(number, render, photo)
         self._sheet.add(render, photo)
 
     def finish(self) -> None:
-        self._sheet.write(self._folder.folder / f"contact_sheet_{self._folder.resolution}.png")
+        for place in self._places:
+            self._sheet.write(place)
 
 
 def _writer(
-    chosen: EvalArguments, folder: Path | None, split: str, opened: Opened, scale: int
+    chosen: EvalArguments, folder: Path | None, split: str, opened: Opened, scale: int, sheet: Path | None
 ) -> Writer | None:
     if not chosen.write_renders:
-        return None
+        return Writer(None, sheet) if sheet is not None else None
     if folder is None:
         raise UsageError("A bare PLY has no folder for renders; pass --output.")
     config = models.scene_config(opened, chosen)
     label = str(config.resolution) if scale == 1 else f"{config.resolution}_scale_{scale}"
-    return Writer(RenderFolder(folder, split, opened.step, label))
+    return Writer(RenderFolder(folder, split, opened.step, label), sheet)
 
 
 def _perceptual(chosen: EvalArguments, stack: ExitStack) -> Lpips | None:

@@ -162,8 +162,12 @@ def title_of(opened: models.Opened) -> str:
     named += [opened.folder.absolute().name] if opened.folder is not None else []
     stem = opened.path.stem
     named += [stem] if stem not in ("point_cloud", "fused") and not stem.startswith("chkpnt") else []
+    return first_public(named)
+
+
+def first_public(names: Sequence[str]) -> str:
     private = {_user().lower(), platform.node().lower(), "", "."}
-    return next((name for name in named if name.lower() not in private), "Scene")
+    return next((name for name in names if name.lower() not in private), "Scene")
 
 
 def _user() -> str:

@@ -254,6 +254,10 @@ def _report_command(commands: argparse._SubParsersAction) -> None:
     report.add_argument(
         "--renders", action="append", default=[], metavar="PHASE=FOLDER", help="renders made elsewhere"
     )
+    report.add_argument(
+        "--page", type=Path, metavar="FILE", help="a page made by `export`, to link instead of the best arm's"
+    )
+    report.add_argument("--page-note", default="", metavar="TEXT", help="what to say about it")
 
 
 def _monitor_commands(commands: argparse._SubParsersAction) -> None:

@@ -22,9 +22,12 @@ def report(chosen: Namespace) -> int:
     path: Path = chosen.file or lab.root / "report.html"
     path = path / "report.html" if path.is_dir() else path
     sources = [_given(lab, words) for words in chosen.renders]
+    if chosen.page is not None and not chosen.page.is_file():
+        raise MissingFile(f"{chosen.page} does not exist; `splatmeter export MODEL -o PAGE.html` makes it")
     if chosen.render:
-        _render(lab, chosen.views)
-    size = write_report(lab, path, sources, chosen.views)
+        _render(lab, chosen.views, page=chosen.page is None)
+    finished = None if chosen.page is None else (chosen.page, chosen.page_note)
+    size = write_report(lab, path, sources, chosen.views, finished)
     print(f"{path} ({bytes_text(size)})")
     return 0
 
@@ -44,7 +47,7 @@ def _given(lab: Lab, words: str) -> Source:
     return found
 
 
-def _render(lab: Lab, views: int) -> None:
+def _render(lab: Lab, views: int, page: bool) -> None:
     """Each kept model by our own `eval`, the best as a page by `export`, in processes of their own.
 
     One that fails is named and left out.
@@ -56,7 +59,7 @@ def _render(lab: Lab, views: int) -> None:
         if pictures.find(model.phase, model.target):
             continue
         _child(_arguments(lab, model, views), f"{model.phase} could not be rendered")
-    best = best_model(lab)
+    best = best_model(lab) if page else None
     if best is not None and not best.page.is_file():
         words = ["export", str(best.path), "-o", str(best.page), "-s", _scene(lab), "--title", best.phase]
         _child(words, f"{best.phase} could not be made a page")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from splatmeter.errors import NotEnoughMemory, SplatmeterError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "make the built-in scene, train it, measure one optimisation: start here"),
+    "make": ("make", "a page to show around, of your photos or your video: everything in one command"),
     "train": ("train", "train a scene from photos with poses"),
     "eval": ("eval", "judge a trained model on held-out and training photos"),
     "render": ("render", "render test views, training views or a camera path"),
@@ -42,17 +44,29 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def carried_out(words: Sequence[str]) -> int:
+    """A command and its arguments; what goes wrong is the caller's to tell."""
+    module = importlib.import_module(f"splatmeter.cli.{COMMANDS[words[0]][0]}")
+    return module.run(list(words[1:]))
+
+
+def one_line(text: str) -> str:
+    """Names of files may hold line feeds and escape codes; a terminal must not obey them."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words:
         parser().print_help()
         return 64
     chosen = parser().parse_args(words[:1]).command
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that this terminal cannot show is no reason to fail
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        module = importlib.import_module(f"splatmeter.cli.{COMMANDS[chosen][0]}")
-        return module.run(words[1:])
+        return carried_out([chosen, *words[1:]])
     except SplatmeterError as problem:
-        print(f"splatmeter {chosen}: {problem}", file=sys.stderr)
+        print(f"splatmeter {chosen}: {one_line(str(problem))}", file=sys.stderr)
         return problem.exit_code
     except MemoryError:
         print(f"splatmeter {chosen}: memory ran out. Close other programs, or ask for less.", file=sys.stderr)

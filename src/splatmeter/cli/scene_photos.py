@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from splatmeter.capture.report import NAME, lines
 from splatmeter.capture.undistort import undistort
 from splatmeter.capture.work import work_folder
 from splatmeter.cli.arguments import checked_threads, parse
+from splatmeter.cli.shell import command_text
 from splatmeter.errors import UsageError
 from splatmeter.units import duration_text
 
@@ -37,12 +37,10 @@ STAGE_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FromPhotosArguments:
-    photos: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="PHOTOS")]]
-    """Folder of photos (sub-folders too), or a video."""
-    out: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="OUT")]]
-    """Folder to make: a scene for `splatmeter train -s OUT`. It must not exist yet, or be empty."""
+@dataclass(frozen=True, kw_only=True)
+class PhotoOptions:
+    """What can be told about photos, here and to `splatmeter make`."""
+
     camera_model: CameraModel = "SIMPLE_RADIAL"
     """Lens: PINHOLE for photos without distortion, OPENCV for wide lenses, OPENCV_FISHEYE for fisheyes."""
     matching: Literal["auto", "exhaustive", "similar", "sequential"] = "auto"
@@ -61,6 +59,34 @@ class FromPhotosArguments:
     """Of the random samples that reconstruction takes."""
     threads: int | None = None
     """By default as many as there are processors."""
+
+    def settings(self) -> Settings:
+        if not 320 <= self.max_size <= 2**14:
+            raise UsageError(f"--max-size is {self.max_size}, but must be between 320 and {2**14} pixels.")
+        if not 3 <= self.frames <= 5000:
+            raise UsageError(f"--frames is {self.frames}, but must be between 3 and 5000.")
+        if self.every is not None and not 0.02 <= self.every <= 3600:
+            raise UsageError(f"--every is {self.every:g}, but must be between 0.02 and 3600 seconds.")
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise UsageError(f"The seed {self.seed} is out of range. Choose one from 0 to {LARGEST_SEED}.")
+        return Settings(
+            camera_model=self.camera_model,
+            matching=self.matching,
+            single_camera=self.single_camera,
+            max_size=self.max_size,
+            seed=self.seed,
+            threads=checked_threads(self.threads) or _usable_cores(),
+            frames=self.frames,
+            every=self.every,
+        )
+
+
+@dataclass(frozen=True)
+class FromPhotosArguments(PhotoOptions):
+    photos: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="PHOTOS")]]
+    """Folder of photos (sub-folders too), or a video."""
+    out: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="OUT")]]
+    """Folder to make: a scene for `splatmeter train -s OUT`. It must not exist yet, or be empty."""
     keep_work: bool = False
     """Keep COLMAP's database and the prepared photos in the folder .OUT.work beside OUT."""
 
@@ -82,7 +108,7 @@ class UndistortArguments:
 def run_from_photos(arguments: list[str]) -> int:
     about = "Find out where photos were taken, and make a scene to train on of them."
     chosen = parse(FromPhotosArguments, "splatmeter scene from-photos", arguments, about)
-    settings = _settings(chosen)
+    settings = chosen.settings()
     started = time.perf_counter()
     try:
         with _told() as hear:
@@ -100,7 +126,7 @@ def run_from_photos(arguments: list[str]) -> int:
     print(f"{chosen.out}: {made.facts['registered']} photos ({spent}; {NAME} has all figures)")
     for name, text in lines(made.facts):
         print(f"{name:<8} {text}")
-    print(f"Train it with: splatmeter train -s {shlex.quote(str(chosen.out))} --eval --preset fast")
+    print("Train it with:", command_text(["train", "-s", str(chosen.out), "--eval", "--preset", "fast"]))
     return 0
 
 
@@ -113,29 +139,8 @@ def run_undistort(arguments: list[str]) -> int:
             chosen.source, chosen.out, images=chosen.images, masks=chosen.masks, threads=threads, hear=hear
         )
     print(f"{chosen.out}: {photos} photos, undistorted")
-    print(f"Train it with: splatmeter train -s {shlex.quote(str(chosen.out))} --eval")
+    print("Train it with:", command_text(["train", "-s", str(chosen.out), "--eval"]))
     return 0
-
-
-def _settings(chosen: FromPhotosArguments) -> Settings:
-    if not 320 <= chosen.max_size <= 2**14:
-        raise UsageError(f"--max-size is {chosen.max_size}, but must be between 320 and {2**14} pixels.")
-    if not 3 <= chosen.frames <= 5000:
-        raise UsageError(f"--frames is {chosen.frames}, but must be between 3 and 5000.")
-    if chosen.every is not None and not 0.02 <= chosen.every <= 3600:
-        raise UsageError(f"--every is {chosen.every:g}, but must be between 0.02 and 3600 seconds.")
-    if not 0 <= chosen.seed <= LARGEST_SEED:
-        raise UsageError(f"The seed {chosen.seed} is out of range. Choose one from 0 to {LARGEST_SEED}.")
-    return Settings(
-        camera_model=chosen.camera_model,
-        matching=chosen.matching,
-        single_camera=chosen.single_camera,
-        max_size=chosen.max_size,
-        seed=chosen.seed,
-        threads=checked_threads(chosen.threads) or _usable_cores(),
-        frames=chosen.frames,
-        every=chosen.every,
-    )
 
 
 @contextlib.contextmanager

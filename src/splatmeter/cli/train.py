@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from splatmeter.backends.registry import BackendName
 from splatmeter.cli import arguments
+from splatmeter.cli.shell import command_text
 from splatmeter.errors import InputError, UsageError
 from splatmeter.events import Event, Finished
 from splatmeter.train.config import TrainConfig, from_json, to_json
@@ -224,7 +225,8 @@ def follow(config: TrainConfig, backend: Backend, present: Sequence[Listener]) -
             for listener in present:
                 listener.close()
     if isinstance(last, Finished) and last.reason == "interrupted":
-        print(f"Go on with: splatmeter train -m {config.model_path} --resume", file=sys.stderr)
+        again = command_text(["train", "-m", str(config.model_path), "--resume"])
+        print(f"Go on with: {again}", file=sys.stderr)
         return 128 + caught[0]
     return 0
 

@@ -60,7 +60,7 @@ def starting_checkpoint(config: TrainConfig) -> Path | None:
 def refuse_used_folder(config: TrainConfig) -> None:
     """An existing run is never mixed with another one."""
     folder = output_folder(config)
-    if config.overwrite or _continues(config) or not _used(folder):
+    if config.overwrite or _continues(config) or not holds_run(folder):
         return
     raise OutputError(
         f"{folder} already holds a run. Go on with it (--resume), replace it (--overwrite), "
@@ -135,7 +135,8 @@ def _continues(config: TrainConfig) -> bool:
     return config.resume or (start is not None and start.resolve().parent == output_folder(config).resolve())
 
 
-def _used(folder: Path) -> bool:
+def holds_run(folder: Path) -> bool:
+    """Whether a run has begun there, finished or not."""
     return any((folder / name).exists() for name in _TRACES) or any(folder.glob("chkpnt*"))
 
 

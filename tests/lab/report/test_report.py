@@ -241,6 +241,28 @@ def test_the_best_model_that_was_kept_is_linked(lab: Lab, document: ReportDocume
     assert "Look around in the model" not in page(document)
 
 
+def test_a_finished_model_comes_before_everything_else(
+    lab: Lab, document: ReportDocument, tmp_path: Path
+) -> None:
+    (tmp_path / "my scene.html").write_text("x" * 1024)
+    path = tmp_path / "report.html"
+    write.write_report(lab, path, finished=(tmp_path / "my scene.html", "21 dB <held out>"))
+    text = path.read_text("utf-8")
+    link = '<a href="./my%20scene.html">Look around in the finished model</a> (1.0 KiB): 21 dB &lt;held out'
+    assert link in text and text.index(link) < text.index('id="phases"')
+
+
+def test_the_slider_begins_with_the_best_arm_and_of_equals_with_the_latest(document: ReportDocument) -> None:
+    view = document.pictures[0]
+    some = next(iter(view.renders.values()))
+    views = (dataclasses.replace(view, renders=dict.fromkeys("abc", some)),)
+    quality = {"a": 25.0, "b": 25.0 + 1e-9, "c": 24.0}
+    phases = tuple(LogPhase(n, test=(MetricsFigure(9, {"psnr": quality[n]}),)) for n in "abc")
+    shown = ReportDocument(phases=phases, pictures=views)
+    assert shown.best() == "b"
+    assert re.search(r'<select id="right">.*?selected>b</option>', page(shown))
+
+
 def test_a_page_that_grows_too_large_leaves_out_views(document: ReportDocument) -> None:
     view = document.pictures[0]
     heavy = dataclasses.replace(view, photo="data:image/jpeg;base64," + "A" * 4_000_000)

@@ -27,8 +27,20 @@ def margin_of(metric: str, tolerance: float, stated: Mapping[str, float] = Mappi
     return stated.get(metric) or tolerance * PER_TOLERANCE[metric]
 
 
+def margin_text(margin: float) -> str:
+    """As every place writes it: `0.5 %`, `1.57 %`."""
+    return f"{100 * margin:.3g} %"
+
+
+def change_text(gain: float) -> str:
+    """Of a metric, whichever way it counts: `0.49 % better`, `0.81 % worse`, `unchanged`."""
+    if gain == 0:
+        return "unchanged"
+    return f"{100 * abs(gain):.2f} % {'better' if gain > 0 else 'worse'}"
+
+
 def margins_text(tolerance: float, stated: Mapping[str, float] = MappingProxyType({})) -> str:
     """For logs and reports: `PSNR 0.5 %, SSIM 0.47 %, LPIPS 2.25 %, L1 1.57 %`."""
     return ", ".join(
-        f"{metric.upper()} {100 * margin_of(metric, tolerance, stated):.3g} %" for metric in DIRECTION
+        f"{metric.upper()} {margin_text(margin_of(metric, tolerance, stated))}" for metric in DIRECTION
     )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from splatmeter.lab.compare.margins import DIRECTION, TOLERANCE
+from splatmeter.lab.compare.margins import DIRECTION, TOLERANCE, change_text, margin_text
 from splatmeter.lab.compare.power import samples_to_settle
 from splatmeter.lab.compare.ratio import deviation_of, mean
 from splatmeter.lab.compare.student import cdf, quantile
@@ -85,19 +85,18 @@ class MetricResult:
             return f"{name}: undecided: the reference has no value."
         if math.isnan(self.candidate) and self.quality is Quality.UNDECIDED:
             return f"{name}: {self.reference:.6g} in the reference, undecided: the candidate has no value."
-        change = "unchanged" if self.gain == 0 else f"{percent(abs(self.gain))} better"
-        change = change.replace("better", "worse") if self.gain < 0 else change
-        figures = f"{name}: {self.reference:.6g} → {self.candidate:.6g} ({change})"
+        figures = f"{name}: {self.reference:.6g} → {self.candidate:.6g} ({change_text(self.gain)})"
         return f"{figures}, {self._judgement}"
 
     @property
     def _judgement(self) -> str:
         seeds = f"{self.repeats} repeats of one seed" if self.repeats else f"{self.seeds} seeds"
-        limit = f"the margin of {percent(self.tolerance)} over {seeds}"
+        margin = margin_text(self.tolerance)
+        limit = f"the margin of {margin} over {seeds}"
         if self.seeds < FEWEST_SEEDS and self.quality is Quality.LOST:
-            return f"lost: more than {GROSS:g} times the margin of {percent(self.tolerance)} in {seeds}."
+            return f"lost: more than {GROSS:g} times the margin of {margin} in {seeds}."
         if self.repeats and self.quality is Quality.UNDECIDED:
-            return f"undecided: {seeds} say nothing about other seeds (margin {percent(self.tolerance)})."
+            return f"undecided: {seeds} say nothing about other seeds (margin {margin})."
         if self.seeds < FEWEST_SEEDS and self.quality is Quality.UNDECIDED:
             return f"undecided: {self.seeds} of at least {FEWEST_SEEDS} seeds."
         if self.quality is Quality.LOST:

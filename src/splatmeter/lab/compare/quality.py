@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from splatmeter.lab.compare.margins import DIRECTION, TOLERANCE, margin_of
+from splatmeter.lab.compare.margins import DIRECTION, TOLERANCE, margin_of, margin_text
 from splatmeter.lab.compare.metric import (
     CONFIDENCE,
     SUPPORTING,
@@ -87,7 +87,7 @@ def suspicious_gains(results: Iterable[MetricResult], arm: Arm) -> list[Finding]
             QUALITY_GAIN,
             f"{arm.name} is declared as speed-only, yet {result.split} {result.metric.upper()} at step "
             f"{result.step} improved from {result.reference:.6g} to {result.candidate:.6g}, by at least "
-            f"{percent(result.low)} (tolerance {percent(result.tolerance)}): it changes more than speed.",
+            f"{percent(result.low)} (margin {margin_text(result.tolerance)}): it changes more than speed.",
             Severity.DOUBT,
             arm.name,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from splatmeter.lab.compare.margins import change_text, margin_text
 from splatmeter.lab.compare.samples import VerdictKind
 from splatmeter.lab.log import notes as person
 from splatmeter.lab.log.document import LogDocument, LogPhase, MetricsFigure, QualityBaseline, RatioFigure
@@ -97,7 +98,9 @@ def _quality(baseline: QualityBaseline | None) -> Iterator[str]:
         yield "Not measured yet."
         yield ""
         return
-    tolerance = f"(±{_percent(baseline.tolerance)} tolerance)"
+    tolerance = (
+        f"(tolerance: PSNR {margin_text(baseline.tolerance)} worse, the others what corresponds to it)"
+    )
     yield f"**All optimizations must maintain these quality levels {tolerance}:**"
     for name, (label, form, direction) in _METRICS.items():
         value = baseline.figure.metrics.get(name)
@@ -216,9 +219,10 @@ def _metrics(split: str, figure: MetricsFigure, baseline: QualityBaseline | None
         wanted = baseline.figure.metrics.get(name) if baseline is not None and comparable else None
         if baseline is not None and wanted:
             gain = direction * (value - wanted) / abs(wanted)
-            word = "✅ within" if gain >= -baseline.margin(name) else "❌ outside"
-            percent = 100 * (value - wanted) / abs(wanted)
-            text += f" ({word} tolerance, {percent:+.2f}% from {inline(baseline.phase)})"
+            margin = baseline.margin(name)
+            word = "✅ within" if gain >= -margin else "❌ outside"
+            change = f"{change_text(gain)}{' than' if gain else ' from'} {inline(baseline.phase)}"
+            text += f" ({word} the margin of {margin_text(margin)}: {change})"
         yield text
 
 
@@ -266,10 +270,6 @@ def _change(ratio: RatioFigure) -> str:
 
 def _gigabytes(count: int) -> str:
     return f"{count / 1e9:.2f} GB"
-
-
-def _percent(fraction: float) -> str:
-    return f"{100 * fraction:g}%"
 
 
 def _significant(value: float, digits: int = 4) -> str:

@@ -137,9 +137,11 @@ class ModelPage:
     """A page of its own, with a viewer, that lies beside the report: it may be larger than the report."""
 
     phase: str
+    """Empty for a model that no run of the lab made."""
     run: str
     address: str
     size: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,15 @@ class ReportDocument:
     def order(self) -> dict[str, int]:
         """Phase -> its number, which chooses colour, dash and mark."""
         return {phase.name: number for number, phase in enumerate(self.phases)}
+
+    def best(self) -> str:
+        """The phase with the best pictures; of equals the latest, the faster one if all went well."""
+        rated = [
+            (round(figures[-1].metrics.get("psnr", -1.0), 4), number, phase.name)
+            for number, phase in enumerate(self.phases)
+            if (figures := phase.test or phase.train)
+        ]
+        return max(rated)[2] if rated else ""
 
     def runs_of(self, phase: str) -> tuple[RunRow, ...]:
         """The runs whose figures stand for the phase."""

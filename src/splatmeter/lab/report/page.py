@@ -23,6 +23,8 @@ LARGEST = 10_000_000
 
 Part = tuple[str, str, Markup]
 """Anchor, heading, content."""
+FIRST = "model"
+"""What everybody wants to see before any table."""
 
 
 def page(document: ReportDocument) -> str:
@@ -41,11 +43,9 @@ def _page(document: ReportDocument) -> str:
         _header(document, parts),
         tag(
             "main",
+            *(_section(part) for part in parts if part[0] == FIRST),
             sections.summary(document),
-            *(
-                tag("section", tag("h2", name), content, id=anchor, class_=_length(anchor))
-                for anchor, name, content in parts
-            ),
+            *(_section(part) for part in parts if part[0] != FIRST),
         ),
         tag(
             "footer",
@@ -55,6 +55,11 @@ def _page(document: ReportDocument) -> str:
         tag("script", script()),
     )
     return f"<!doctype html>\n{tag('html', _head(document), body, lang='en')}\n"
+
+
+def _section(part: Part) -> Markup:
+    anchor, name, content = part
+    return tag("section", tag("h2", name), content, id=anchor, class_=_length(anchor))
 
 
 def _length(anchor: str) -> str | None:
@@ -90,7 +95,8 @@ def _header(document: ReportDocument, parts: list[Part]) -> Markup:
         for key in ("Dataset", "Resolution", "Training")
         if key in document.configuration
     ]
-    entries = [("phases", "Phases"), *((anchor, name) for anchor, name, _ in parts)]
+    entries = [(anchor, name) for anchor, name, _ in parts]
+    entries.insert(int(bool(document.model)), ("phases", "Phases"))
     links = [tag("li", tag("a", name, href=f"#{anchor}")) for anchor, name in entries]
     return tag(
         "header",
@@ -105,7 +111,7 @@ def _parts(document: ReportDocument) -> list[Part]:
     order = document.order()
     parts: list[Part] = []
     if document.model:
-        parts.append(("model", "The model", sections.model(document.model)))
+        parts.append((FIRST, "The model", sections.model(document.model)))
     if document.ratios:
         parts.append(("ratios", "Speed ratios", forest(document.ratios)))
     parts.append(("lineage", "Lineage and verdicts", sections.lineage(document)))
@@ -113,7 +119,7 @@ def _parts(document: ReportDocument) -> list[Part]:
     if found:
         parts.append(("tradeoff", "Speed against quality", scatter(found, document.quality)))
     if document.pictures:
-        parts.append(("renders", "Renders against photos", slider(document.pictures)))
+        parts.append(("renders", "Renders against photos", slider(document.pictures, document.best())))
     if any(curve.points for curve in document.curves):
         parts.append(("loss", "Loss over time", loss_over_time(document.curves, order)))
     if any(curve.evaluations for curve in document.curves):

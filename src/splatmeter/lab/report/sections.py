@@ -50,6 +50,9 @@ def summary(document: ReportDocument) -> Markup:
 
 def model(page: ModelPage) -> Markup:
     """Beside this page rather than inside: a model has as many bytes as a hundred reports."""
+    if not page.run:
+        link = tag("a", "Look around in the finished model", href=page.address)
+        return tag("p", link, f" ({page.size})", f": {page.note}" if page.note else "", ".")
     words = f" ({page.size}): the best of the models that runs kept, to turn and to fly through. It is "
     return tag(
         "p",

@@ -8,20 +8,24 @@ from splatmeter.lab.report.markup import Markup, join, tag
 PHOTO = "photo"
 
 
-def slider(pictures: tuple[Picture, ...]) -> Markup:
-    """Layers have numbers, never names: a phase may be called anything, even 'photo'."""
+def slider(pictures: tuple[Picture, ...], best: str = "") -> Markup:
+    """Begins with the photo and what `best` made of it, else the last phase.
+
+    Layers have numbers, never names: a phase may be called anything, even 'photo'.
+    """
     phases = list(dict.fromkeys(phase for picture in pictures for phase in picture.renders))
+    shown = phases.index(best) + 1 if best in phases else len(phases)
     layers = [PHOTO, *phases]
     views = [picture.view for picture in pictures]
     controls = tag(
         "div",
         _choice("view", "View", views, 0),
         _choice("left", "Left", layers, 0),
-        _choice("right", "Right", layers, len(layers) - 1),
+        _choice("right", "Right", layers, shown),
         tag("label", tag("input", type="checkbox", id="difference"), "difference × 4"),
         class_="controls",
     )
-    frames = [_frame(picture, phases, number == 0) for number, picture in enumerate(pictures)]
+    frames = [_frame(picture, phases, shown, number == 0) for number, picture in enumerate(pictures)]
     cut = tag(
         "input", type="range", id="cut", class_="slider", min="0", max="100", step="any", value="50",
         aria_label="Border between the left and the right picture",
@@ -37,9 +41,8 @@ def _choice(name: str, words: str, options: list[str], chosen: int) -> Markup:
     return tag("label", words, tag("select", *items, id=name))
 
 
-def _frame(picture: Picture, phases: list[str], first: bool) -> Markup:
-    """Without a script: the photo, and on the right half the last render."""
-    last = len(phases)
+def _frame(picture: Picture, phases: list[str], shown: int, first: bool) -> Markup:
+    """Without a script: the photo, and on the right half the render to begin with."""
     size = {"width": str(picture.size[0]), "height": str(picture.size[1])}
     images = [
         tag(
@@ -59,7 +62,7 @@ def _frame(picture: Picture, phases: list[str], first: bool) -> Markup:
                     src=picture.renders[phase],
                     alt=f"View {picture.view} as rendered by {phase}",
                     data_layer=str(number),
-                    class_="right" if number == last else None,
+                    class_="right" if number == shown else None,
                     **size,
                 )
             )
@@ -68,7 +71,7 @@ def _frame(picture: Picture, phases: list[str], first: bool) -> Markup:
         *images,
         tag("div", class_="handle"),
         tag("span", PHOTO, class_="side l"),
-        tag("span", phases[-1], class_="side r"),
+        tag("span", phases[shown - 1], class_="side r"),
         class_="compare tall" if picture.size[1] > picture.size[0] else "compare",
         hidden=not first,
     )

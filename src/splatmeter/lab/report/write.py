@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from splatmeter.errors import OutputError
 from splatmeter.lab.atomic import write_text
@@ -23,12 +24,21 @@ from splatmeter.units import bytes_text
 VIEWS = 3
 
 
-def write_report(lab: Lab, path: Path, sources: Sequence[Source] = (), views: int = VIEWS) -> int:
-    """Returns the size in bytes. Renders given here win over those found in the run folders."""
+def write_report(
+    lab: Lab,
+    path: Path,
+    sources: Sequence[Source] = (),
+    views: int = VIEWS,
+    finished: tuple[Path, str] | None = None,
+) -> int:
+    """Returns the size in bytes. Renders given here win over those found in the run folders; `finished` is a
+    page of a model, and a note on it, to be linked instead of the best arm's.
+    """
     found = {source.phase: source for source in (*kept_renders(lab), *sources)}
     chosen = [found[name] for name in lab.phases.names() if name in found]
     chosen += [source for name, source in found.items() if name not in lab.phases.names()]
-    text = page(report(lab, path.parent, pictures.read(chosen, views), _model_page(lab, path.parent)))
+    linked = _model_page(lab, path.parent) if finished is None else _finished_page(*finished, path.parent)
+    text = page(report(lab, path.parent, pictures.read(chosen, views), linked))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
@@ -81,6 +91,11 @@ def _model_page(lab: Lab, folder: Path) -> ModelPage | None:
         return None
     size = bytes_text(best.page.stat().st_size)
     return ModelPage(best.phase, best.run, address(best.page.parent, folder) + best.page.name, size)
+
+
+def _finished_page(page: Path, note: str, folder: Path) -> ModelPage:
+    size = bytes_text(page.stat().st_size)
+    return ModelPage("", "", address(page.absolute().parent, folder) + quote(page.name), size, note)
 
 
 def kept_renders(lab: Lab) -> list[Source]:
