@@ -211,6 +211,7 @@ def watched(
 def follow(config: TrainConfig, backend: Backend, present: Sequence[Listener]) -> int:
     """Trains to the end or to the first signal; the exit code tells which."""
     from splatmeter.train.loop import train
+    from splatmeter.train.session import way_on
 
     last: Event | None = None
     with caught_signals() as caught:
@@ -224,7 +225,8 @@ def follow(config: TrainConfig, backend: Backend, present: Sequence[Listener]) -
             for listener in present:
                 listener.close()
     if isinstance(last, Finished) and last.reason == "interrupted":
-        print(f"Go on with: splatmeter train -m {config.model_path} --resume", file=sys.stderr)
+        assert config.model_path is not None
+        print(way_on(config.model_path), file=sys.stderr)
         return 128 + caught[0]
     return 0
 

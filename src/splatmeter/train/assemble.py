@@ -13,6 +13,7 @@ from splatmeter.densify.densifier import Densifier
 from splatmeter.errors import UsageError
 from splatmeter.gaussians import initialize
 from splatmeter.photos.cache import PhotoCache
+from splatmeter.photos.whole import require_whole
 from splatmeter.scene.scene import PointCloud, Scene, load_scene
 from splatmeter.train import checkpoint, import_pth, progressive
 from splatmeter.train.checkpoint import Resumed
@@ -47,6 +48,7 @@ class Parts:
 def assemble(config: TrainConfig, backend: Backend) -> Parts:
     """Reads everything and writes nothing: whatever is wrong shows before an output folder is touched."""
     scene = load_scene(config.scene_options())
+    require_whole([view.photo for view in (*scene.train, *scene.test)])
     start = starting_checkpoint(config)
     expected = predicted(config, scene, backend)
     expected.require()

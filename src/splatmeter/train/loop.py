@@ -20,7 +20,13 @@ from splatmeter.train.assemble import Parts, assemble
 from splatmeter.train.config import TrainConfig, to_json
 from splatmeter.train.judge import Judge
 from splatmeter.train.losses import NonFiniteLossError
-from splatmeter.train.session import Session, refuse_used_folder, sha256_of, with_output_folder
+from splatmeter.train.session import (
+    Session,
+    refuse_used_folder,
+    sha256_of,
+    way_on,
+    with_output_folder,
+)
 from splatmeter.train.state import poses_fingerprint
 from splatmeter.units import bytes_text
 
@@ -87,7 +93,8 @@ class _Run:
             saved = self._rescue(problem)
             if saved is not None:
                 yield saved
-                problem.args = (f"{problem} The state so far is {saved.path}.",)
+                kept = f"The state so far is {saved.path}."
+                problem.args = (f"{problem} {kept} {way_on(self.session.folder)}",)
             yield Failed(self.parts.state.step, str(problem), self.last_checkpoint)
             raise problem from found.__cause__
         except Exception as problem:  # a defect: no promise about the state, but listeners get their ending

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import shlex
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -66,6 +67,11 @@ def refuse_used_folder(config: TrainConfig) -> None:
         f"{folder} already holds a run. Go on with it (--resume), replace it (--overwrite), "
         "or choose another --model-path."
     )
+
+
+def way_on(folder: Path) -> str:
+    """For whoever was stopped."""
+    return f"Go on with: splatmeter train -m {shlex.quote(str(folder))} --resume"
 
 
 class Session:
