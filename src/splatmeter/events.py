@@ -31,6 +31,8 @@ class Started:
     """Names of all images that trained the checkpoint this run started from, along its whole ancestry."""
     hashes: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
+    photo_sizes: Sequence[Sequence[int]] = ()
+    """Widths and heights that are trained at, each once, the largest first."""
     schema: int = SCHEMA
 
 

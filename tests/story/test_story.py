@@ -36,7 +36,7 @@ def test_training_can_be_planned_done_in_two_parts_and_looked_at(
 
     assert main.main([*base, *settings]) == 0
     told = capsys.readouterr().err
-    assert "120 Gaussians, 6 training and 2 test views" in told and "Finished at step 60" in told
+    assert "120 Gaussians, 6 photos of 32x32, 2 for tests" in told and "Finished at step 60" in told
 
     assert main.main([*base, *settings]) == 73  # the folder holds a run now
     assert "already holds a run" in capsys.readouterr().err

@@ -118,8 +118,8 @@ def _tiff(file: BinaryIO, size: int, _: bytes) -> bool:
     try:
         with Image.open(file, formats=["TIFF"]) as image:
             tags = dict(getattr(image, "tag_v2", {}))
-            places = tags.get(_STRIPS) or tags.get(_TILES)
-            lengths = tags.get(_STRIPS_BYTES) or tags.get(_TILES_BYTES)
+            places = tags[_STRIPS if _STRIPS in tags else _TILES]
+            lengths = tags[_STRIPS_BYTES if _STRIPS in tags else _TILES_BYTES]
             return all(a + b <= size for a, b in zip(places, lengths, strict=True))
     except Exception:  # whatever a broken header makes the decoder meet: decoding will tell
         return False

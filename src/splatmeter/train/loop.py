@@ -194,6 +194,7 @@ class _Run:
             ancestor_images=state.ancestry.listed(),
             hashes=self._hashes(),
             environment=_environment(self.parts.backend),
+            photo_sizes=scene.photo_sizes,
         )
 
     def _hashes(self) -> dict[str, str]:
