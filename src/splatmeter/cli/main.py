@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from splatmeter import __version__
-from splatmeter.errors import NotEnoughMemory, SplatmeterError
+from splatmeter.cli.nearest import suggestion, unknown_option
+from splatmeter.errors import NotEnoughMemory, SplatmeterError, UsageError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "make the built-in scene, train it, measure one optimisation: start here"),
@@ -47,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words:
         parser().print_help()
         return 64
+    if unknown := _unknown(words[0]):
+        print(f"splatmeter: {unknown} See splatmeter --help", file=sys.stderr)
+        return UsageError.exit_code
     chosen = parser().parse_args(words[:1]).command
     try:
         module = importlib.import_module(f"splatmeter.cli.{COMMANDS[chosen][0]}")
@@ -62,6 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 141
+
+
+def _unknown(word: str) -> str:
+    if word.startswith("-"):
+        return unknown_option([word], ("--help", "-h", "--version"))
+    return "" if word in COMMANDS else f"There is no command {word[:60]}.{suggestion(word, COMMANDS)}"
 
 
 if __name__ == "__main__":
