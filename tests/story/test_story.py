@@ -30,7 +30,7 @@ def test_training_can_be_planned_done_in_two_parts_and_looked_at(
     settings = ["--densify_from_iter", "10", "--densification_interval", "20", "--max-gaussians", "160"]
     settings += ["--iterations", "60", "--test_iterations", "1", "30", "60", "--checkpoint_iterations", "30"]
 
-    assert main.main([*base, *settings, "--dry-run"]) == 0
+    assert main.main([*base, *settings, "--dry-run", "--json"]) == 0
     planned = json.loads(capsys.readouterr().out)
     assert planned["predicted_memory"]["gaussians"] == 120 and not folder.exists()
 

@@ -50,7 +50,7 @@ def sentence(event: Event) -> str:
     started the run says it: telling it here too would say everything twice."""
     if isinstance(event, Started):
         begin = f"From step {event.step}" if event.step else "Training"
-        return f"{begin}: {count_text(event.gaussians)} Gaussians, {_photos(event)}"
+        return f"{begin}: {count_text(event.gaussians)} Gaussians, {_photos(event)}{_memory(event)}"
     if isinstance(event, Evaluated):
         values = "  ".join(f"{name} {_metric(name, value)}" for name, value in event.metrics.items())
         return f"[step {event.step}] {event.split}: {values}{_worst(event)}"
@@ -75,6 +75,31 @@ def _photos(event: Started) -> str:
         size = " {}{}x{}".format("up to " if len(event.photo_sizes) > 1 else "of ", *event.photo_sizes[0])
     tests = f", {len(event.test_images)} for tests" if event.test_images else ""
     return f"{len(event.train_images)} photos{size}{tests}"
+
+
+def _memory(event: Started) -> str:
+    """A second line."""
+    told = event.memory
+    if not {"low", "high", "low_gaussians", "high_gaussians"} <= set(told):
+        return ""
+    counts = span(count_text(told["low_gaussians"]), count_text(told["high_gaussians"]))
+    needed = span(bytes_text(told["low"]), bytes_text(told["high"]))
+    limit = f", limit {bytes_text(told['limit'])}" if "limit" in told else ""
+    return f"\nMemory: {needed} expected, {counts} Gaussians{limit}"
+
+
+def span(low: str, high: str) -> str:
+    """'0.6 to 3.4 GiB': a unit that both have is said once."""
+    number, _, unit = low.partition(" ")
+    if low == high:
+        return low
+    return f"{number} to {high}" if unit == high.partition(" ")[2] else f"{low} to {high}"
+
+
+def _held(event: Progress) -> str:
+    """What the process holds, and at its peak will hold as far as that is known."""
+    later = f" of {bytes_text(event.forecast_bytes)}" if event.forecast_bytes else ""
+    return bytes_text(event.memory_bytes) + later
 
 
 def _metric(name: str, value: float) -> str:
@@ -121,7 +146,7 @@ class PlainProgress:
         rest = f", {duration_text((self._iterations - event.step) / speed)} left" if speed else ""
         return (
             f"step {event.step}/{self._iterations}  loss {event.loss:.5f}  {pace}"
-            f"{count_text(event.gaussians)} Gaussians  {bytes_text(event.memory_bytes)}{rest}"
+            f"{count_text(event.gaussians)} Gaussians  {_held(event)}{rest}"
         )
 
     def _say(self, text: str) -> None:
@@ -178,7 +203,7 @@ class BarProgress:
             *pace,
             (3, f"loss {event.loss:.5f}"),
             (4, f"{count_text(event.gaussians)} Gaussians"),
-            (5, bytes_text(event.memory_bytes)),
+            (5, _held(event)),
             *rest,
         ]
 

@@ -43,6 +43,7 @@ class Parts:
     clock: Stopwatch
     started_from: Path | None
     warnings: tuple[str, ...]
+    prediction: Prediction
 
 
 def assemble(config: TrainConfig, backend: Backend) -> Parts:
@@ -59,7 +60,9 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
             f"{start} has {state.step} steps already; --iterations is the absolute end, {config.iterations}. "
             "Raise --iterations to go on."
         )
-    densifier = Densifier(config.densify_settings(scene.extent))
+    cap = expected.cap
+    budget = None if cap is None else min(cap.most_gaussians, config.max_gaussians or cap.most_gaussians)
+    densifier = Densifier(config.densify_settings(scene.extent, budget))
     growth = Growth(config, densifier, tuple(view.camera for view in scene.train))
     if start is None or start.suffix == ".pth":
         growth.refresh_filter(state.model)
@@ -77,6 +80,7 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
         clock=Stopwatch(resumed.clock_seconds),
         started_from=start,
         warnings=(*scene.notes, *resumed.warnings, *_leaks(state, scene)),
+        prediction=expected,
     )
 
 

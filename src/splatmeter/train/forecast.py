@@ -1,0 +1,87 @@
+"""How many Gaussians and how much memory a run will need: a range before it starts, a number on the way.
+
+Gaussians are added ever more slowly. What steps add falls about with the square root of the step's number: on
+real and on rendered scenes this is a little too much, never too little.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from splatmeter.scene.scene import Scene
+from splatmeter.train.config import TrainConfig
+
+FIRST_SHARE = 5
+"""One part in so many of the steps must be done before a run's own growth tells how it goes on."""
+REMEMBERED = 6
+"""Densifications over which the present growth is measured."""
+
+GROWTH_OF_KIND: Mapping[str, tuple[float, float]] = {
+    "colmap": (3.0, 24.0),
+    "nerfstudio": (3.0, 24.0),
+    "blender": (0.5, 4.0),
+    "multiscale": (0.5, 4.0),
+}
+"""Gaussians after TYPICAL_STEPS, as multiples of sqrt(points x pixels of a photo): what the scenes of
+benchmarks/results/memory_forecast.md came to, and a third on either side."""
+TYPICAL_STEPS = 7000
+
+
+def last_growth(config: TrainConfig) -> int:
+    """The step after which no Gaussians are added any more."""
+    return min(config.iterations, config.densify_until_iter)
+
+
+def expected_gaussians(config: TrainConfig, scene: Scene, start: int) -> tuple[int, int]:
+    """The most there will be at a time, from and to; both are the budget where that is sure to be reached."""
+    first, end = config.densify_from_iter, last_growth(config)
+    if config.densification == "none" or end <= first:
+        return start, start
+    pixels = max(view.camera.width * view.camera.height for view in scene.train)
+    typical = math.sqrt(scene.points.count * pixels)
+    share = (math.sqrt(end) - math.sqrt(first)) / (math.sqrt(TYPICAL_STEPS) - math.sqrt(500))
+    low, high = (max(start, round(start + share * (factor * typical - start))) for factor in _factors(scene))
+    if config.max_gaussians is not None:
+        most = max(start, config.max_gaussians)
+        low, high = (most, most) if config.densification == "mcmc" else (min(low, most), min(high, most))
+    return low, high
+
+
+def _factors(scene: Scene) -> tuple[float, float]:
+    return GROWTH_OF_KIND[scene.kind]
+
+
+@dataclass(slots=True)
+class Forecast:
+    """Listens to the run it tells about."""
+
+    config: TrainConfig
+    per_gaussian: int
+    budget: int | None
+    most: int
+    """Gaussians there have been at a time."""
+    _counts: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+
+    def note(self, step: int, gaussians: int) -> None:
+        """After each densification."""
+        self._counts.append((step, gaussians))
+        self.most = max(self.most, gaussians)
+
+    def gaussians(self, step: int) -> int:
+        """At the end of growth."""
+        if len(self._counts) < 2:
+            return self.most
+        (first, before), (last, now) = self._counts[0], self._counts[-1]
+        rate = max(0.0, (now - before) / (last - first))
+        end = max(last, last_growth(self.config))
+        grown = now + rate * 2 * last * (math.sqrt(end / last) - 1)
+        return max(self.most, round(grown if self.budget is None else min(grown, self.budget)))
+
+    def peak_bytes(self, step: int, so_far: int) -> int:
+        """From the peak so far; 0 while it is too early to tell."""
+        if step * FIRST_SHARE < self.config.iterations:
+            return 0
+        return so_far + (self.gaussians(step) - self.most) * self.per_gaussian
