@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from splatmeter.scene.scene import Scene
@@ -18,16 +17,20 @@ FIRST_SHARE = 5
 """One part in so many of the steps must be done before a run's own growth tells how it goes on."""
 REMEMBERED = 6
 """Densifications over which the present growth is measured."""
+FEWEST = 3
+"""Densifications before which there is no growth to measure."""
 
-GROWTH_OF_KIND: Mapping[str, tuple[float, float]] = {
-    "colmap": (3.0, 24.0),
-    "nerfstudio": (3.0, 24.0),
-    "blender": (0.5, 4.0),
-    "multiscale": (0.5, 4.0),
-}
-"""Gaussians after TYPICAL_STEPS, as multiples of sqrt(points x pixels of a photo): what the scenes of
-benchmarks/results/memory_forecast.md came to, and a third on either side."""
+RANGE = (0.45, 2.5)
+"""By so much scenes differ from what is typical of their kind: benchmarks/results/memory_forecast.md."""
 TYPICAL_STEPS = 7000
+
+
+def typical_gaussians(scene: Scene) -> float:
+    """After TYPICAL_STEPS. Many points mean rich detail; the size of photos matters little."""
+    pixels = max(view.camera.width * view.camera.height for view in scene.train)
+    if scene.kind in ("blender", "multiscale"):
+        return 120_000 * (pixels / 160_000) ** 0.3  # their random points tell nothing
+    return 200_000 * (scene.points.count / 4000) ** 0.6 * (pixels / 300_000) ** 0.2
 
 
 def last_growth(config: TrainConfig) -> int:
@@ -40,18 +43,13 @@ def expected_gaussians(config: TrainConfig, scene: Scene, start: int) -> tuple[i
     first, end = config.densify_from_iter, last_growth(config)
     if config.densification == "none" or end <= first:
         return start, start
-    pixels = max(view.camera.width * view.camera.height for view in scene.train)
-    typical = math.sqrt(scene.points.count * pixels)
+    typical = typical_gaussians(scene)
     share = (math.sqrt(end) - math.sqrt(first)) / (math.sqrt(TYPICAL_STEPS) - math.sqrt(500))
-    low, high = (max(start, round(start + share * (factor * typical - start))) for factor in _factors(scene))
+    low, high = (max(start, round(start + share * (factor * typical - start))) for factor in RANGE)
     if config.max_gaussians is not None:
         most = max(start, config.max_gaussians)
         low, high = (most, most) if config.densification == "mcmc" else (min(low, most), min(high, most))
     return low, high
-
-
-def _factors(scene: Scene) -> tuple[float, float]:
-    return GROWTH_OF_KIND[scene.kind]
 
 
 @dataclass(slots=True)
@@ -82,6 +80,7 @@ class Forecast:
 
     def peak_bytes(self, step: int, so_far: int) -> int:
         """From the peak so far; 0 while it is too early to tell."""
-        if step * FIRST_SHARE < self.config.iterations:
+        growing = self.config.densification != "none" and step < last_growth(self.config)
+        if step * FIRST_SHARE < self.config.iterations or (growing and len(self._counts) < FEWEST):
             return 0
         return so_far + (self.gaussians(step) - self.most) * self.per_gaussian
