@@ -106,25 +106,37 @@ def test_the_start_tells_a_range_and_later_steps_a_forecast(make: Make, backend:
     assert of(Evaluated, events)
 
 
-def test_growth_that_slows_down_as_the_root_is_forecast_exactly() -> None:
+def noted(forecast: Forecast, counts: dict[int, int]) -> Forecast:
+    for step, count in counts.items():
+        forecast.note(step, count)
+    return forecast
+
+
+def test_growth_that_slows_down_as_the_root_is_forecast_well_and_never_too_low() -> None:
     config = TrainConfig(source_path=Path("x"), iterations=7000)
-    forecast = Forecast(config, 1000, None, 100)
-    counts = {step: round(5000 * math.sqrt(step)) for step in range(600, 7001, 100)}
-    for step in range(600, 1500, 100):
-        forecast.note(step, counts[step])
-    assert forecast.peak_bytes(1300, 10**9) == 0
-    assert counts[7000] <= forecast.gaussians(1400) <= 1.12 * counts[7000]
-    grown = forecast.gaussians(1400) - counts[1400]
-    assert forecast.peak_bytes(1400, 10**9) == 10**9 + 1000 * grown
+    counts = {step: round(5000 * math.sqrt(step)) for step in range(600, 1500, 100)}
+    forecast, end = noted(Forecast(config, 1200, None, 10**9), counts), round(5000 * math.sqrt(7000))
+    assert end <= forecast.gaussians() <= 1.12 * end
+    assert forecast.peak_bytes(1399, 10**9, 10**8) == 0
+    assert forecast.peak_bytes(1400, 10**9, 10**8) == 10**9  # the peak so far is more
+    added = forecast.gaussians() - counts[1400]
+    assert forecast.peak_bytes(1400, 10**8, 10**8) == 10**8 + 1200 * added + 250 * counts[1400]
 
 
-def test_a_forecast_knows_budgets_and_the_end_of_growth() -> None:
-    config = TrainConfig(source_path=Path("x"), iterations=7000, densify_until_iter=1500)
-    limited, ended = Forecast(config, 1000, 1100, 0), Forecast(config, 1000, None, 0)
-    for step, count in ((1300, 900), (1400, 1000), (1500, 1090)):
-        limited.note(step, count)
-        ended.note(step, count)
-    assert limited.gaussians(1500) <= 1100 and ended.gaussians(1500) == 1090
+def test_a_burst_is_not_taken_for_the_rest_of_the_run() -> None:
+    config = TrainConfig(source_path=Path("x"), iterations=7000)
+    burst = {1000: 40_000, 1100: 58_000, 1200: 78_000, 1300: 97_500, 1400: 118_000}
+    assert noted(Forecast(config, 1200, None, 300_000), burst).gaussians() == 300_000
+    assert noted(Forecast(config, 1200, None, 100_000), burst).gaussians() == 118_000
+    assert noted(Forecast(config, 1200, 110_000, 300_000), burst).gaussians() == 118_000
+
+
+def test_a_forecast_knows_the_end_of_growth_and_waits_for_its_beginning() -> None:
+    config = TrainConfig(source_path=Path("x"), iterations=1000)
+    early = noted(Forecast(config, 1200, None, 10**6), {600: 100, 700: 110})
+    assert early.peak_bytes(700, 5000, 4000) == 0
+    ended = TrainConfig(source_path=Path("x"), iterations=7000, densify_until_iter=1500)
+    assert Forecast(ended, 1200, None, 10**6).peak_bytes(1500, 5000, 4000) == 5000
 
 
 def test_budgets_bound_the_range(make: Make) -> None:

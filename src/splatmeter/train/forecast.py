@@ -17,6 +17,10 @@ FIRST_SHARE = 5
 """One part in so many of the steps must be done before a run's own growth tells how it goes on."""
 REMEMBERED = 6
 """Densifications over which the present growth is measured."""
+BURSTING = 1.1
+"""A set that grows faster than that in one densification will slow down soon, and more than others do."""
+MOVING_BYTES = 250
+"""Of a Gaussian, on top of what is held, while rows move."""
 FEWEST = 3
 """Densifications before which there is no growth to measure."""
 
@@ -59,28 +63,34 @@ class Forecast:
     config: TrainConfig
     per_gaussian: int
     budget: int | None
-    most: int
-    """Gaussians there have been at a time."""
+    usual: int
+    """Gaussians that scenes of this kind hardly exceed."""
     _counts: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def note(self, step: int, gaussians: int) -> None:
         """After each densification."""
         self._counts.append((step, gaussians))
-        self.most = max(self.most, gaussians)
 
-    def gaussians(self, step: int) -> int:
+    def gaussians(self) -> int:
         """At the end of growth."""
-        if len(self._counts) < 2:
-            return self.most
+        if len(self._counts) < FEWEST:
+            return 0
         (first, before), (last, now) = self._counts[0], self._counts[-1]
         rate = max(0.0, (now - before) / (last - first))
         end = max(last, last_growth(self.config))
         grown = now + rate * 2 * last * (math.sqrt(end / last) - 1)
-        return max(self.most, round(grown if self.budget is None else min(grown, self.budget)))
+        if now > BURSTING * self._counts[-2][1]:
+            grown = min(grown, max(now, self.usual))
+        return round(grown if self.budget is None else min(grown, max(now, self.budget)))
 
-    def peak_bytes(self, step: int, so_far: int) -> int:
-        """From the peak so far; 0 while it is too early to tell."""
-        growing = self.config.densification != "none" and step < last_growth(self.config)
-        if step * FIRST_SHARE < self.config.iterations or (growing and len(self._counts) < FEWEST):
+    def peak_bytes(self, step: int, so_far: int, held: int) -> int:
+        """From the peak so far and what is held now; 0 while it is too early to tell."""
+        if step * FIRST_SHARE < self.config.iterations:
             return 0
-        return so_far + (self.gaussians(step) - self.most) * self.per_gaussian
+        if self.config.densification == "none" or step >= last_growth(self.config):
+            return so_far
+        if len(self._counts) < FEWEST:
+            return 0
+        now = self._counts[-1][1]
+        later = held + (self.gaussians() - now) * self.per_gaussian + now * MOVING_BYTES
+        return max(so_far, later)

@@ -74,7 +74,7 @@ class _Run:
             parts.config,
             parts.prediction.bytes_per_gaussian,
             parts.step.densifier.settings.max_gaussians,
-            parts.state.model.count,
+            parts.prediction.expected_gaussians[1],
         )
         self.last_checkpoint = "" if parts.started_from is None else str(parts.started_from)
 
@@ -248,7 +248,8 @@ class _Run:
         """On a card memory is reserved in advance: its peak tells nothing about growth."""
         if not self.parts.backend.memory.of_the_host:
             return 0
-        return self._forecast.peak_bytes(self.parts.state.step, max(self.peaks.peaks.values(), default=0))
+        so_far = max(self.peaks.peaks.values(), default=0)
+        return self._forecast.peak_bytes(self.parts.state.step, so_far, memory.resident_bytes())
 
     def _finished(self, reason: str) -> Finished:
         state = self.parts.state
