@@ -1,27 +1,37 @@
 """How many Gaussians and how much memory a run will need: a range before it starts, a number on the way.
 
-Gaussians are added ever more slowly. What steps add falls about with the square root of the step's number: on
-real and on rendered scenes this is a little too much, never too little.
+Gaussians are added ever more slowly: what a step adds falls with a power of its number, at least with the
+square root, and faster where the latest densifications show it. Rather too much than too little is told.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
 
 from splatmeter.scene.scene import Scene
 from splatmeter.train.config import TrainConfig
 
 FIRST_SHARE = 5
 """One part in so many of the steps must be done before a run's own growth tells how it goes on."""
-REMEMBERED = 6
+REMEMBERED = 7
 """Densifications over which the present growth is measured."""
 BURSTING = 1.1
-"""A set that grows faster than that in one densification will slow down soon, and more than others do."""
+"""A set that grows faster than that in one densification will slow down soon, but nobody knows how soon."""
+SLOWEST, FASTEST = 0.5, 4.0
+"""Powers of the step's number with which additions fall."""
+TRUST = 0.7
+"""Share of what the latest densifications say beyond the slowest fall that is believed."""
+AGREEING = 3
+"""Latest forecasts of which the largest counts: after opacities were reset, growth rests for a while."""
 MOVING_BYTES = 250
 """Of a Gaussian, on top of what is held, while rows move."""
-FEWEST = 3
+FEWEST = 4
 """Densifications before which there is no growth to measure."""
 
 RANGE = (0.45, 2.5)
@@ -62,26 +72,24 @@ class Forecast:
 
     config: TrainConfig
     per_gaussian: int
-    budget: int | None
-    usual: int
-    """Gaussians that scenes of this kind hardly exceed."""
+    budget: int | None = None
     _counts: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    _told: deque[float] = field(default_factory=lambda: deque(maxlen=AGREEING))
 
     def note(self, step: int, gaussians: int) -> None:
         """After each densification."""
         self._counts.append((step, gaussians))
+        if len(self._counts) < FEWEST or gaussians > BURSTING * self._counts[-2][1]:
+            self._told.clear()
+        else:
+            self._told.append(grown(list(self._counts), last_growth(self.config)))
 
     def gaussians(self) -> int:
-        """At the end of growth."""
-        if len(self._counts) < FEWEST:
+        """At the end of growth; 0 while it is too early to tell."""
+        if not self._told:
             return 0
-        (first, before), (last, now) = self._counts[0], self._counts[-1]
-        rate = max(0.0, (now - before) / (last - first))
-        end = max(last, last_growth(self.config))
-        grown = now + rate * 2 * last * (math.sqrt(end / last) - 1)
-        if now > BURSTING * self._counts[-2][1]:
-            grown = min(grown, max(now, self.usual))
-        return round(grown if self.budget is None else min(grown, max(now, self.budget)))
+        most = max(self._told)
+        return round(most if self.budget is None else min(most, max(self._counts[-1][1], self.budget)))
 
     def peak_bytes(self, step: int, so_far: int, held: int) -> int:
         """From the peak so far and what is held now; 0 while it is too early to tell."""
@@ -89,8 +97,25 @@ class Forecast:
             return 0
         if self.config.densification == "none" or step >= last_growth(self.config):
             return so_far
-        if len(self._counts) < FEWEST:
+        if not self._told:
             return 0
         now = self._counts[-1][1]
-        later = held + (self.gaussians() - now) * self.per_gaussian + now * MOVING_BYTES
+        later = held + max(0, self.gaussians() - now) * self.per_gaussian + now * MOVING_BYTES
         return max(so_far, later)
+
+
+def grown(counts: Sequence[tuple[int, int]], end: int) -> float:
+    """Gaussians in the last step of growth, of (step, Gaussians) after the latest densifications."""
+    (first, before), (last, now) = counts[0], counts[-1]
+    if end <= last:
+        return now
+    rates = [((a + b) / 2, (n - m) / (b - a)) for (a, m), (b, n) in pairwise(counts)]
+    power, rate = SLOWEST, max(0.0, (now - before) / (last - first))
+    if all(rate > 0 for _, rate in rates):
+        steps, added = np.log([step for step, _ in rates]), np.log([rate for _, rate in rates])
+        falls = -float(np.polyfit(steps, added, 1)[0])
+        power = min(FASTEST, max(SLOWEST, SLOWEST + TRUST * (falls - SLOWEST)))
+        rate = math.exp(float(added.mean()) - power * (math.log(last) - float(steps.mean())))
+    ratio = end / last
+    gain = math.log(ratio) if abs(power - 1) < 1e-6 else (ratio ** (1 - power) - 1) / (1 - power)
+    return now + rate * last * gain

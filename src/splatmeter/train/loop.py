@@ -74,7 +74,6 @@ class _Run:
             parts.config,
             parts.prediction.bytes_per_gaussian,
             parts.step.densifier.settings.max_gaussians,
-            parts.prediction.expected_gaussians[1],
         )
         self.last_checkpoint = "" if parts.started_from is None else str(parts.started_from)
 
