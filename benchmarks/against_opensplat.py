@@ -4,9 +4,9 @@
 
 OpenSplat is not part of this repository: build it from its public source and name the program. It cannot
 hold several photos out, so it gets a copy of the scene without them; its models are judged by `splatmeter
-eval` as the plain 3DGS models they are. Its clock is the wall's, from the start of the program until a model lies
-there complete, reading photos and writing models included; ours is the same, evaluations left out. Ours runs
-once before and once after.
+eval` as the plain 3DGS models they are. Its clock is the wall's, from the start of the program until a model
+lies there complete, reading photos and writing models included; ours is the same, evaluations left out. Ours
+runs once before and once after.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 from splatmeter.ops import WIDTHS
 
 SOURCE = Path(__file__).parent.parent / "src" / "splatmeter"
-SHARED = ("units", "errors", "events", "memory", "ops", "backend", "places")
+SHARED = ("units", "errors", "events", "memory", "ops", "backend", "places", "shell")
 TRAINER = ("photos", "scene", "gaussians", "densify", "render", "evaluate", "train", "page")
 ENGINES_MAY_USE = {"gaussians", "densify", "backends"}
 CAPTURE_MAY_USE = {"photos", "scene", "capture"}

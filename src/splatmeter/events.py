@@ -31,6 +31,10 @@ class Started:
     """Names of all images that trained the checkpoint this run started from, along its whole ancestry."""
     hashes: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
+    photo_sizes: Sequence[Sequence[int]] = ()
+    """Widths and heights that are trained at, each once, the largest first."""
+    memory: Mapping[str, int] = field(default_factory=dict)
+    """Bytes and Gaussians: 'low' and 'high' that are expected, 'limit' where there is one, 'available'."""
     schema: int = SCHEMA
 
 
@@ -52,6 +56,8 @@ class Progress:
     """Of the colour's harmonics that are drawn by now."""
     device_memory_bytes: int = 0
     """Held on the card, where there is one."""
+    forecast_bytes: int = 0
+    """What the run will need at its peak; 0 while it is too early to tell."""
 
 
 @dataclass(frozen=True, slots=True)

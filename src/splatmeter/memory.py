@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 FLOATS_PER_GAUSSIAN = 59
@@ -68,6 +68,16 @@ class StagePeaks:
     def _note(self) -> None:
         if self._stage:
             self._peaks[self._stage] = max(self._peaks.get(self._stage, 0), self._peak())
+
+
+def give_back() -> None:
+    """What was freed goes back to the system, where the C library would keep it for later."""
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    with suppress(OSError, AttributeError):  # not every C library has it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def available_bytes() -> int:

@@ -269,3 +269,44 @@ def test_scenes_that_cannot_be_undistorted_say_why(
     shown = capsys.readouterr().err
     assert words in shown and shown.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
+
+
+def as_transforms(source: Path, model: str, k: float) -> dict[str, object]:
+    """What nerfstudio would say about a scene of `distorted_scene`."""
+    lens = arc(1, 0, 320, 240)[0]
+    frames = []
+    for number, camera in enumerate(three_views()[0], start=1):
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = camera.rotation.T, camera.position
+        pose[:3, 1:3] *= -1
+        name = f"sub dir/{number}.png"
+        matrix = pose.tolist()
+        frames.append(
+            {"file_path": f"images/{name}", "mask_path": f"masks/{name}", "transform_matrix": matrix}
+        )
+    whole = {"fl_x": lens.fx, "fl_y": lens.fy, "cx": lens.cx, "cy": lens.cy, "w": 320, "h": 240}
+    shutil.rmtree(source / "sparse")
+    return {**whole, "camera_model": model, "k1": k, "frames": frames}
+
+
+def test_a_distorted_transforms_file_becomes_the_scene_that_colmaps_files_would(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    distorted_scene(tmp_path / "colmap", "OPENCV")
+    distorted_scene(tmp_path / "studio", "OPENCV")
+    camera = (tmp_path / "colmap" / "sparse" / "0" / "cameras.txt").read_text().split()
+    content = as_transforms(tmp_path / "studio", "OPENCV", float(camera[8]))
+    (tmp_path / "studio" / "transforms.json").write_text(json.dumps(content))
+    assert main(["train", "-s", str(tmp_path / "studio"), "-m", str(tmp_path / "run"), "--dry-run"]) == 65
+    assert "splatmeter scene undistort <this scene> <new scene>" in capsys.readouterr().err
+    for name in ("colmap", "studio"):
+        assert main(["scene", "undistort", str(tmp_path / name), str(tmp_path / f"new {name}")]) == 0
+    one, two = (load_scene(SceneOptions(tmp_path / f"new {name}")) for name in ("colmap", "studio"))
+    assert two.points.count == 100_000 and len(one.train) == len(two.train) == 3
+    for ours, theirs in zip(one.train, two.train, strict=True):
+        np.testing.assert_allclose(theirs.camera.rotation, ours.camera.rotation, atol=1e-9)
+        np.testing.assert_allclose(theirs.camera.translation, ours.camera.translation, atol=1e-9)
+        assert theirs.name == ours.name and theirs.camera.fx == pytest.approx(ours.camera.fx)
+        assert theirs.photo.path.read_bytes() == ours.photo.path.read_bytes()
+        assert theirs.photo.mask is not None and ours.photo.mask is not None
+        assert theirs.photo.mask.read_bytes() == ours.photo.mask.read_bytes()

@@ -77,3 +77,39 @@ def test_help_shows_the_short_forms_and_leaves_with_zero(capsys: pytest.CaptureF
     assert not caught.value.code
     shown = capsys.readouterr().out
     assert "-s --source" in shown and "Where the photos are." in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("train -s x --itterations 5", "There is no option --itterations. Did you mean --iterations?"),
+        ("train -s x --iter 5", "There is no option --iter. Did you mean --iterations?"),
+        ("train -s x --max_gausians=5", "There is no option --max-gausians. Did you mean --max-gaussians?"),
+        ("train -s x --no-evl", "Did you mean --no-eval?"),
+        ("train -s x --zzqq", "There is no option --zzqq. See splatmeter train --help"),
+        ("eval -m x --sclae 2", "Did you mean --scales?"),
+        ("render -m x --iteratoin 3", "Did you mean --iteration?"),
+        ("export x --ouput y", "Did you mean --output?"),
+        ("view x --prot 3", "Did you mean --port?"),
+        ("info x --jsn", "Did you mean --json?"),
+        ("doctor --jsn", "Did you mean --json?"),
+        ("demo --quik", "Did you mean --quick?"),
+        ("profile --resolutoin 3", "Did you mean --resolution?"),
+        ("selftest --devise cuda", "Did you mean --device?"),
+        ("scene info x --imges y", "Did you mean --images? See splatmeter scene info --help"),
+        ("scene undistort a b --imges y", "Did you mean --images?"),
+        ("scene from-photo a b", "Did you mean from-photos?"),
+        ("lab run --bloks 3", "Did you mean --blocks? See splatmeter lab run --help"),
+        ("lab verdikt x", "There is no 'verdikt'. Did you mean verdict?"),
+        ("trian", "There is no command trian. Did you mean train?"),
+        ("--versoin", "There is no option --versoin. Did you mean --version?"),
+    ],
+)
+def test_every_command_names_the_nearest_option(
+    line: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from splatmeter.cli.main import main
+
+    assert main(line.split()) == 64
+    told = capsys.readouterr().err
+    assert said in told and len(told) <= 160 and told.count("\n") == 1

@@ -91,7 +91,17 @@ def test_a_dry_run_prints_configuration_and_memory_and_writes_nothing(
 ) -> None:
     assert (
         train.run(
-            ["-s", str(scene), "-m", str(tmp_path / "o"), "--eval", "--dry-run", "--max-gaussians", "5000"]
+            [
+                "-s",
+                str(scene),
+                "-m",
+                str(tmp_path / "o"),
+                "--eval",
+                "--dry-run",
+                "--json",
+                "--max-gaussians",
+                "5000",
+            ]
         )
         == 0
     )
@@ -102,6 +112,19 @@ def test_a_dry_run_prints_configuration_and_memory_and_writes_nothing(
     assert not (tmp_path / "o").exists()
 
 
+def test_a_dry_run_is_five_lines_for_a_person(
+    scene: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train.run(["-s", str(scene), "-m", str(tmp_path / "o"), "--eval", "--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["scene", "photos", "Gaussians", "memory", "run"]
+    assert "6 photos to train on, 2 for tests" in lines[0] and "120 at the start" in lines[2]
+    assert "are free: it fits" in lines[3] and str(tmp_path / "o") in lines[4]
+    assert not (tmp_path / "o").exists()
+    with pytest.raises(UsageError, match="--json goes with --dry-run"):
+        train.run(["-s", str(scene), "-m", str(tmp_path / "o"), "--json"])
+
+
 def test_a_dry_run_counts_the_gaussians_of_the_checkpoint(
     scene: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -109,7 +132,7 @@ def test_a_dry_run_counts_the_gaussians_of_the_checkpoint(
     with start.open("wb") as file:
         file.truncate(HELD_BYTES_PER_GAUSSIAN * 1_000_000)  # its size is all that counts here
     words = ["-s", str(scene), "-m", str(tmp_path / "o"), "--dry-run", "--start-checkpoint", str(start)]
-    assert train.run(words) == 0
+    assert train.run([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["predicted_memory"]
     assert told["gaussians"] == 1_000_000 and told["start_bytes"] > 900_000_000
 

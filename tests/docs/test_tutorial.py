@@ -77,7 +77,7 @@ def _garden(environment: dict[str, str]) -> str:
 
 MISTAKES = {
     "splatmeter": (64, "commands:"),
-    "splatmeter trian -s garden": (2, "trian"),
+    "splatmeter trian -s garden": (64, "trian"),
     "splatmeter train": (64, "-s"),
     "splatmeter train -s nowhere": (66, "nowhere is not a folder"),
     "mkdir empty && splatmeter train -s empty": (65, "no sparse/ folder"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import builtins
 import io
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,32 @@ def test_the_bar_shows_the_story() -> None:
         bar(event)
     bar.close()
     assert "Open the window" in stream.getvalue() and "worst view d.png" in stream.getvalue()
+
+
+LONG = [f"{number:05d}.jpg" for number in range(1161)]
+
+
+@pytest.mark.parametrize("sizes", [[(1600, 1067)], [(1600, 1067), (800, 533)], []])
+def test_the_first_line_names_the_photos_size_and_fits_80_columns_with_the_step(sizes: list) -> None:
+    event = Started({"iterations": 30_000}, 29_999, 999_949, LONG, LONG[:166], photo_sizes=sizes)
+    said = sentence(event)
+    assert len(said) <= 80 and said.startswith("From step 29999: 999.9 k Gaussians, 1161 photos")
+    assert ("1600x1067" in said) == bool(sizes) and ("up to" in said) == (len(sizes) > 1)
+
+
+@pytest.mark.parametrize("width", [80, 60, 200])
+def test_the_bar_keeps_the_step_number_in_any_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    stream = io.StringIO()
+    bar = BarProgress(stream)
+    bar(Started({"iterations": 30_000}, 0, 1200, ["a.png"], []))
+    for step, seconds in ((12_330, 1000.0), (12_340, 1001.5)):
+        bar(Progress(step, seconds, 0.12345, 999_949, 0.4, {}, 1023 * 2**20))
+    bar.close()
+    line = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text) for text in re.split(r"[\r\n]", stream.getvalue())]
+    shown = [text for text in line if "12340/30000" in text]
+    assert shown and all(len(text) <= width and "…" not in text and "left" in text for text in shown)
 
 
 def test_pipes_get_lines_and_no_bar() -> None:

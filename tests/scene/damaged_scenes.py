@@ -17,7 +17,7 @@ from PIL import Image
 from small_scenes import cube_points, multiscale_metadata, ring, transforms
 
 from splatmeter.photos.photo import Photo, read, size_of
-from splatmeter.scene import blender, colmap, colmap_binary, colmap_text, points_ply
+from splatmeter.scene import blender, colmap, colmap_binary, colmap_text, nerfstudio, points_ply
 from splatmeter.scene.camera import Pose
 from splatmeter.scene.colmap_writer import write_colmap
 from splatmeter.scene.sampler import ViewSampler
@@ -211,10 +211,29 @@ def _json_targets() -> list[Target]:
             assert focal > 0
             _check_pose(pose)
 
+    def parse_nerfstudio(data: bytes) -> None:
+        for posed in nerfstudio.parse(data, WHERE):
+            lens = posed.lens.at((40, 30))
+            assert min(lens.fx, lens.fy, lens.width, lens.height) > 0 and ".." not in posed.name.split("/")
+            _check_pose(posed.pose)
+
     frames = json.dumps(transforms(["./train/r_0", "train/r_1.png"])).encode()
+    lens = {
+        "fl_x": 50.0,
+        "fl_y": 51,
+        "cx": 20,
+        "cy": 15,
+        "w": 40,
+        "h": 30.0,
+        "camera_model": "OPENCV",
+        "k1": 0,
+    }
+    lists = {"train_filenames": ["./train/r_0"], "test_filenames": ["train/r_1.png"]}
+    wide = json.dumps({**lens, **lists, **transforms(["./train/r_0", "train/r_1.png"])}).encode()
     levels = json.dumps(multiscale_metadata(1, 2)).encode()
     return [
-        Target("transforms.json", parse_transforms, (frames,), True),
+        Target("transforms_train.json", parse_transforms, (frames,), True),
+        Target("transforms.json", parse_nerfstudio, (frames, wide), True),
         Target("metadata.json", parse_metadata, (levels,), True),
         Target("sampler state", restore, (json.dumps(sampler.state()).encode(),), True),
     ]

@@ -14,6 +14,8 @@ from small_scenes import ring, write_colmap_scene, write_photo, write_synthetic_
 
 from splatmeter.errors import InputError, MissingFile, UsageError
 from splatmeter.photos.photo import read
+from splatmeter.scene.colmap_writer import write_colmap
+from splatmeter.scene.points import PointCloud
 from splatmeter.scene.resolution import target_size
 from splatmeter.scene.scene import SceneOptions, fingerprint, load_scene
 from splatmeter.scene.split import held_out
@@ -192,3 +194,51 @@ def test_the_fingerprint_knows_scene_and_split(tmp_path: Path) -> None:
         replace(scene, train=(replace(scene.train[0], camera=camera), *scene.train[1:])),
     ]
     assert len({fingerprint(other) for other in [scene, *others]}) == 5
+
+
+def test_a_lone_sparse_1_is_read_and_of_several_the_largest(tmp_path: Path) -> None:
+    sparse = write_colmap_scene(tmp_path, NAMES)
+    sparse.rename(sparse.parent / "1")
+    scene = load_scene(SceneOptions(tmp_path))
+    assert len(scene.train) == 17 and scene.notes == (
+        "Cameras and points are those of sparse/1: there is no sparse/0.",
+    )
+    small = tmp_path / "small"
+    write_colmap_scene(small, NAMES[:3]).rename(tmp_path / "sparse" / "10")
+    (tmp_path / "sparse" / "2").mkdir()
+    assert len(load_scene(SceneOptions(tmp_path)).train) == 17
+
+
+@pytest.mark.parametrize("place", [1e30, -3e7, 1e38])
+def test_an_impossible_point_is_left_out_with_a_note_and_poisons_nothing(
+    tmp_path: Path, place: float
+) -> None:
+    write_colmap_scene(tmp_path, NAMES)
+    clean = load_scene(SceneOptions(tmp_path))
+    rows = clean.points.positions.copy()
+    rows[7] = (0.1, place, 0.2)
+    rows[9] = (0.1, 1000 * clean.extent, 0.2)  # far, like a mountain, but possible
+    write_colmap(tmp_path, ring(17), NAMES, PointCloud(rows, clean.points.colors))
+    scene = load_scene(SceneOptions(tmp_path))
+    assert scene.points.count == 59 and scene.extent == clean.extent
+    assert np.abs(scene.points.positions).max() == np.float32(1000 * clean.extent)
+    (note,) = scene.notes
+    assert note.startswith("1 of 60 initial points are impossibly far away") and "left out" in note
+
+
+@pytest.mark.parametrize(("resolution", "near"), [(3, "2 or 4"), (5, "4 or 8"), (50, "32 or 64")])
+def test_a_width_that_was_hardly_meant_as_one_is_remarked_on(
+    tmp_path: Path, resolution: int, near: str
+) -> None:
+    write_colmap_scene(tmp_path, ["a.png", "b.png"], ring(2, 200, 150))
+    (note,) = load_scene(SceneOptions(tmp_path, resolution=resolution)).notes
+    assert note.startswith(
+        f"--resolution {resolution} is a width: photos of 200x150 are trained at {resolution}x"
+    )
+    assert note.endswith(f"To shrink them by a factor, use {near}.")
+
+
+def test_usual_resolutions_need_no_remark_and_enlarging_does(tmp_path: Path) -> None:
+    write_colmap_scene(tmp_path, ["a.png", "b.png"], ring(2, 200, 150))
+    assert not any(load_scene(SceneOptions(tmp_path, resolution=r)).notes for r in (-1, 1, 2, 8, 64, 100))
+    assert "enlarges photos of 200x150" in load_scene(SceneOptions(tmp_path, resolution=400)).notes[0]

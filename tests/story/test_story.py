@@ -30,13 +30,13 @@ def test_training_can_be_planned_done_in_two_parts_and_looked_at(
     settings = ["--densify_from_iter", "10", "--densification_interval", "20", "--max-gaussians", "160"]
     settings += ["--iterations", "60", "--test_iterations", "1", "30", "60", "--checkpoint_iterations", "30"]
 
-    assert main.main([*base, *settings, "--dry-run"]) == 0
+    assert main.main([*base, *settings, "--dry-run", "--json"]) == 0
     planned = json.loads(capsys.readouterr().out)
     assert planned["predicted_memory"]["gaussians"] == 120 and not folder.exists()
 
     assert main.main([*base, *settings]) == 0
     told = capsys.readouterr().err
-    assert "120 Gaussians, 6 training and 2 test views" in told and "Finished at step 60" in told
+    assert "120 Gaussians, 6 photos of 32x32, 2 for tests" in told and "Finished at step 60" in told
 
     assert main.main([*base, *settings]) == 73  # the folder holds a run now
     assert "already holds a run" in capsys.readouterr().err

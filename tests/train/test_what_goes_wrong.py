@@ -13,7 +13,7 @@ import pytest
 from running import Around, Make, bits, run, with_models
 
 from splatmeter.backend import Backend, Ticket, TrainStep
-from splatmeter.errors import CardUnavailable, Diverged, MissingFile, NotEnoughMemory
+from splatmeter.errors import CardUnavailable, Diverged, InputError, MissingFile, NotEnoughMemory
 from splatmeter.events import (
     Densified,
     Event,
@@ -167,13 +167,27 @@ def test_a_run_can_be_resumed_from_another_folder(
     assert Path(told["source_path"]) == scene_folder.absolute()
 
 
+def test_a_cut_off_photo_is_found_before_the_first_step(make: Make, backend: Backend, tmp_path: Path) -> None:
+    from tiny_scene import write_tiny_scene
+
+    scene = write_tiny_scene(tmp_path / "scene")
+    photo = scene / "train" / "r_3.png"
+    photo.write_bytes(photo.read_bytes()[:200])
+    with pytest.raises(InputError, match=r"r_3.png is cut off. .* run the same command again"):
+        run(make(source_path=scene), backend)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_photo_that_vanishes_costs_no_step(make: Make, backend: Backend, tmp_path: Path) -> None:
     from tiny_scene import write_tiny_scene
 
     scene = write_tiny_scene(tmp_path / "scene")
     photo, away = scene / "train" / "r_3.png", tmp_path / "away.png"
     events: list[Event] = []
-    with pytest.raises(MissingFile, match=r"r_3.png .* The state so far is .*chkpnt\d+.safetensors"):
+    told = (
+        r"r_3.png .* state so far is .*chkpnt\d+.safetensors\. Go on with: splatmeter train -m \S+ --resume"
+    )
+    with pytest.raises(MissingFile, match=told):
         for event in train(make(source_path=scene, photo_cache="0"), backend):
             events.append(event)
             if isinstance(event, Progress) and photo.exists():

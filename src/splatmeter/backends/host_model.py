@@ -137,6 +137,7 @@ class HostModel(ABC):
         finally:
             if self._whole():
                 self._take_up(optimizer)
+            memory.give_back()  # holes that the old arrays leave are too small for the next, larger ones
         return operation.change
 
     def _require_room(self, change: Change) -> None:

@@ -15,16 +15,19 @@ from splatmeter.capture.job import CleanPhoto, Settings
 from splatmeter.capture.listing import final_names
 from splatmeter.capture.place import put_in_place, refuse_place, refuse_to_overwrite, writing
 from splatmeter.capture.prepare import Unusable, blank_mask, prepare
+from splatmeter.capture.transforms_model import TransformsModel, read_transforms
 from splatmeter.capture.work import Work, alone, work_folder, write_whole
 from splatmeter.errors import InputError, MissingFile
 from splatmeter.photos.photo import opened, size_of
-from splatmeter.scene import colmap_binary, colmap_text
+from splatmeter.scene import colmap_binary, colmap_text, nerfstudio
 from splatmeter.scene.colmap import photo_paths, sparse_folder
 from splatmeter.scene.colmap_binary import NO_PANORAMAS, PANORAMA, ColmapCamera, ColmapImage
 from splatmeter.scene.frames import check_distinct, check_present, read_bytes, safe_name
 from splatmeter.scene.masks import files_by_name, mask_named
 
 AS_LARGE_AS_IT_IS = 2**20
+GIVEN = "given"
+"""Folder of the old scene's model, where that had to be written down in COLMAP's way first."""
 
 
 def undistort(
@@ -38,7 +41,11 @@ def undistort(
 ) -> int:
     """Gives the number of photos of the new scene, which appears complete or not at all."""
     source, out = source.expanduser().absolute(), out.expanduser().absolute()
-    task = _task(source, images, masks, threads)
+    given = read_transforms(source, images) if _has_transforms(source) else None
+    if given is None:
+        task = _task(source, images, masks, threads)
+    else:
+        task = _transforms_task(given, source, masks, threads)
     refuse_place(out, source)
     refuse_to_overwrite(out)
     require_extras()
@@ -48,10 +55,13 @@ def undistort(
         for folder in (work.photos, work.masks, work.sparse / "0"):
             folder.mkdir(parents=True)
         try:
+            if given is not None:
+                given.write(work.root / GIVEN)
+                task["sparse"] = str(work.root / GIVEN)
             write_whole(work.job, json.dumps(task))
             run_child("undistort", work, hear)
             ply = sparse_folder(source) / "points3D.ply"
-            if ply.is_file():
+            if given is None and ply.is_file():
                 shutil.copyfile(ply, work.scene / "sparse" / "0" / ply.name)
             put_in_place(work.scene, out)
         except ChildDied:
@@ -134,6 +144,29 @@ def _task(source: Path, images: str, masks: Path | None, threads: int) -> dict[s
     return {"photos": photos, "sparse": str(sparse), "threads": threads}
 
 
+def _has_transforms(source: Path) -> bool:
+    return not (source / "sparse").is_dir() and (source / nerfstudio.FILE).is_file()
+
+
+def _transforms_task(
+    given: TransformsModel, source: Path, masks: Path | None, threads: int
+) -> dict[str, Any]:
+    if not given.distorted:
+        raise _not_distorted(source)
+    _check_sizes(given.images, given.paths, given.cameras)
+    found = None if masks is None else _masks(source, masks)
+    photos = []
+    for image, path, own in zip(given.images, given.paths, given.masks, strict=True):
+        mask = own if found is None else mask_named(image.name, found)
+        name = image.name.removeprefix("images/")
+        photos.append({"path": str(path), "name": name, "number": image.number, "mask": _text(mask)})
+    return {"photos": photos, "threads": threads}
+
+
+def _not_distorted(source: Path) -> InputError:
+    return InputError(f"{source} is not distorted. Train on it as it is: splatmeter train -s {source}")
+
+
 def _read(source: Path) -> tuple[dict[int, ColmapCamera], list[ColmapImage], Path]:
     sparse = sparse_folder(source)
     binary = (sparse / "images.bin").is_file()
@@ -154,7 +187,7 @@ def _read(source: Path) -> tuple[dict[int, ColmapCamera], list[ColmapImage], Pat
     if PANORAMA in models:
         raise InputError(f"{camera_file} describes panoramas ({PANORAMA}). {NO_PANORAMAS}")
     if models <= {"PINHOLE", "SIMPLE_PINHOLE"}:
-        raise InputError(f"{source} is not distorted. Train on it as it is: splatmeter train -s {source}")
+        raise _not_distorted(source)
     return cameras, posed, sparse
 
 

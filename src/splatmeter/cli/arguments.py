@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from splatmeter.cli.nearest import unknown_option
 from splatmeter.errors import UsageError
 
 Configuration = TypeVar("Configuration")
@@ -33,16 +35,27 @@ def parse(
     import tyro
 
     aliases = {_dashed(name): _dashed(option) for name, option in (short or {}).items()}
+    words = normalise(argv, aliases)
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
-            return tyro.cli(
-                cls, prog=prog, args=normalise(argv, aliases), description=description + _listing(aliases)
-            )
+            return tyro.cli(cls, prog=prog, args=words, description=description + _listing(aliases))
     except SystemExit as ending:
         if not ending.code:
             raise
-        raise UsageError(_sentence(complaint.getvalue(), prog)) from None
+        unknown = unknown_option(words, {*options_of(cls), *aliases})
+        told = f"{unknown} See {prog} --help" if unknown else _sentence(complaint.getvalue(), prog)
+        raise UsageError(told) from None
+
+
+def options_of(cls: Any) -> set[str]:
+    """As they are spelled on the command line."""
+    named = {"--help", "-h"}
+    for field in dataclasses.fields(cls):
+        if "Positional" not in str(field.type):
+            word = field.name.replace("_", "-")
+            named |= {f"--{word}", f"--no-{word}"} if field.type in ("bool", bool) else {f"--{word}"}
+    return named
 
 
 MOST_THREADS = 1024

@@ -7,9 +7,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 from pathlib import Path
 from typing import NoReturn
 
+from splatmeter.cli.nearest import suggestion, unknown_option
 from splatmeter.errors import UsageError
 
 
@@ -17,7 +19,16 @@ class _Parser(argparse.ArgumentParser):
     """Wrong usage is exit code 64: `lab gate` needs argparse's 2 for *undecided*."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}. See {self.prog} --help")
+        wrong = _INVALID.search(message)
+        if wrong:
+            message = f"There is no {wrong[1]!r}.{suggestion(wrong[1], _WORD.findall(wrong[2]))}"
+        raise UsageError(
+            f"{message.rstrip('.')}{'' if message.endswith('?') else '.'} See {self.prog} --help"
+        )
+
+
+_INVALID = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
+_WORD = re.compile(r"'?([^',]+)'?(?:, |$)")
 
 
 def run(arguments: list[str]) -> int:
@@ -31,7 +42,13 @@ def run(arguments: list[str]) -> int:
     if not arguments:
         top.print_help()
         return 64
-    chosen = top.parse_args(arguments)
+    chosen, extra = top.parse_known_args(arguments)
+    if extra:
+        used = _used_parser(top, arguments)
+        told = (
+            unknown_option(extra, set(used._option_string_actions)) or f"{extra[0]!r} is one word too many."
+        )
+        raise UsageError(f"{told} See {used.prog} --help")
     chosen.foreign = tuple(command)
     handler = getattr(importlib.import_module(f"splatmeter.cli.{chosen.module}"), chosen.handler)
     if chosen.module in _RUNS_SOMETHING:
@@ -40,6 +57,15 @@ def run(arguments: list[str]) -> int:
 
     with synced_once():
         return handler(chosen)
+
+
+def _used_parser(top: argparse.ArgumentParser, words: list[str]) -> argparse.ArgumentParser:
+    """Of the command among these words, or of its part."""
+    for word in words:
+        for action in top._actions:
+            if isinstance(action, argparse._SubParsersAction) and word in action.choices:
+                top = action.choices[word]
+    return top
 
 
 _RUNS_SOMETHING = ("lab_run", "lab_replay")

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Sequence
 
 from splatmeter import __version__
-from splatmeter.errors import NotEnoughMemory, SplatmeterError
+from splatmeter.cli.nearest import suggestion, unknown_option
+from splatmeter.errors import NotEnoughMemory, SplatmeterError, UsageError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "make the built-in scene, train it, measure one optimisation: start here"),
@@ -60,6 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words:
         parser().print_help()
         return 64
+    if unknown := _unknown(words[0]):
+        print(f"splatmeter: {unknown} See splatmeter --help", file=sys.stderr)
+        return UsageError.exit_code
     chosen = parser().parse_args(words[:1]).command
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that this terminal cannot show is no reason to fail
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -76,6 +80,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 141
+
+
+def _unknown(word: str) -> str:
+    if word.startswith("-"):
+        return unknown_option([word], ("--help", "-h", "--version"))
+    return "" if word in COMMANDS else f"There is no command {word[:60]}.{suggestion(word, COMMANDS)}"
 
 
 if __name__ == "__main__":

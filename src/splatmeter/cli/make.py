@@ -23,9 +23,9 @@ from splatmeter.cli.arguments import options_of, parse
 from splatmeter.cli.make_folder import Folder
 from splatmeter.cli.make_steps import Step, Task
 from splatmeter.cli.scene_photos import PhotoOptions
-from splatmeter.cli.shell import command_text
 from splatmeter.errors import SplatmeterError, UsageError
 from splatmeter.scene.scene import SceneOptions, fingerprint, load_scene
+from splatmeter.shell import command_text
 from splatmeter.units import duration_text
 
 DESCRIPTION = """A page to show around, of your photos or your video, in one command.

@@ -15,6 +15,7 @@ import numpy as np
 import tyro
 
 from splatmeter.cli.arguments import parse
+from splatmeter.cli.nearest import suggestion
 from splatmeter.cli.scene_photos import run_from_photos, run_undistort
 from splatmeter.errors import UsageError
 from splatmeter.scene.demo import FULL, QUICK, Progress, is_demo_scene, make_demo_scene
@@ -63,8 +64,10 @@ def run(arguments: list[str]) -> int:
     actions = {"from-photos": run_from_photos, "undistort": run_undistort, "info": _info, "demo": _demo}
     if not arguments or arguments[0] not in actions:
         listed = "from-photos, undistort, info or demo"
-        given = f"{arguments[0]!r} is none of {listed}" if arguments else f"say {listed}"
-        raise UsageError(f"{given}. See splatmeter scene --help")
+        if not arguments:
+            raise UsageError(f"say {listed}. See splatmeter scene --help")
+        given = f"{arguments[0]!r} is none of {listed}.{suggestion(arguments[0], actions)}"
+        raise UsageError(f"{given} See splatmeter scene --help")
     return actions[arguments[0]](arguments[1:])
 
 

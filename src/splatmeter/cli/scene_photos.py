@@ -19,8 +19,8 @@ from splatmeter.capture.report import NAME, lines
 from splatmeter.capture.undistort import undistort
 from splatmeter.capture.work import work_folder
 from splatmeter.cli.arguments import checked_threads, parse
-from splatmeter.cli.shell import command_text
 from splatmeter.errors import UsageError
+from splatmeter.shell import command_text
 from splatmeter.units import duration_text
 
 CameraModel = Literal[

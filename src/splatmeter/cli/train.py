@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from splatmeter.backends.registry import BackendName
 from splatmeter.cli import arguments
-from splatmeter.cli.shell import command_text
 from splatmeter.errors import InputError, UsageError
 from splatmeter.events import Event, Finished
-from splatmeter.train.config import TrainConfig, from_json, to_json
+from splatmeter.train.config import TrainConfig, from_json
 from splatmeter.train.presets import PRESETS, described
 
 if TYPE_CHECKING:
@@ -35,10 +34,10 @@ SHORT = {
 }
 DESCRIPTION = f"""Train a scene from photos with poses.
 
-A scene is a COLMAP folder (sparse/ beside images/), a NeRF-synthetic one (transforms_train.json) or a
-multi-scale Blender one. The original's options keep their names, with dashes or underscores; the defaults are
-its own. Models go to point_cloud/iteration_N in the output folder: fused.ply is the one for viewers.
-Ctrl-C saves a checkpoint and says how to go on.
+A scene is a COLMAP folder (sparse/ beside images/), a NeRF-synthetic one (transforms_train.json), a
+multi-scale Blender one, or nerfstudio's (transforms.json). The original's options keep their names, with
+dashes or underscores; the defaults are its own. Models go to point_cloud/iteration_N in the output folder:
+fused.ply is the one for viewers. Ctrl-C saves a checkpoint and says how to go on.
 
 --preset fast stands for {described("fast")}.
 
@@ -49,6 +48,7 @@ Examples:
   splatmeter train -s scenes/garden -m output/fixed --eval --densification mcmc --max-gaussians 1000000
   splatmeter train -s scenes/garden -m output/plain --eval --plain-3dgs --densification 3dgs
   splatmeter train -m output/garden --resume
+  splatmeter train -s scenes/garden -m output/small --eval --memory 4G
   splatmeter train -s scenes/garden --dry-run"""
 
 
@@ -65,7 +65,9 @@ class TrainArguments(TrainConfig):
     threads: int | None = None
     """Threads of the engine; by default one per processor this process may use."""
     dry_run: bool = False
-    """Print the resolved configuration and the predicted memory as JSON, and do nothing."""
+    """Tell in five lines what would be trained and what memory it takes, and do nothing."""
+    json: bool = False
+    """With --dry-run: tell everything, as JSON."""
     events_stdout: bool = False
     """Write event lines to standard output, for programs that listen."""
     tensorboard: bool = False
@@ -100,8 +102,10 @@ def run(words: Sequence[str]) -> int:
     config = with_output_folder(chosen.config())
     threads = arguments.checked_threads(chosen.threads)
     if chosen.dry_run:
-        print(json.dumps(dry_run(config, chosen), indent=1))
+        dry_run(config, chosen)
         return 0
+    if chosen.json:
+        raise UsageError("--json goes with --dry-run; a run tells its events with --events-stdout.")
     from splatmeter.backends import registry
 
     backend = registry.backend(chosen.backend, threads, chosen.device)
@@ -156,24 +160,18 @@ def earlier_settings(folder: Path) -> dict[str, Any]:
     }
 
 
-def dry_run(config: TrainConfig, chosen: TrainArguments) -> dict[str, Any]:
-    """What would be trained, how, and whether it fits."""
+def dry_run(config: TrainConfig, chosen: TrainArguments) -> None:
     from splatmeter.backends import registry
-    from splatmeter.scene.scene import load_scene
-    from splatmeter.train.assemble import predicted
+    from splatmeter.cli.dry_run import plan
 
-    scene = load_scene(config.scene_options())
-    engine = registry.backend(chosen.backend, arguments.checked_threads(chosen.threads), chosen.device)
-    return {
-        "config": to_json(config),
-        "backend": chosen.backend,
-        "device": engine.facts.device,
-        "threads": chosen.threads,
-        "scene": scene.kind,
-        "train_images": [view.name for view in scene.train],
-        "test_images": [view.name for view in scene.test],
-        "predicted_memory": dataclasses.asdict(predicted(config, scene, engine)),
-    }
+    threads = arguments.checked_threads(chosen.threads)
+    planned = plan(config, registry.backend(chosen.backend, threads, chosen.device))
+    if chosen.json:
+        print(json.dumps(planned.record(), indent=1))
+        return
+    for note in planned.notes:
+        print(f"Warning: {note}", file=sys.stderr)
+    print("\n".join(planned.lines()))
 
 
 def listeners(config: TrainConfig, chosen: TrainArguments) -> list[Listener]:
@@ -212,6 +210,7 @@ def watched(
 def follow(config: TrainConfig, backend: Backend, present: Sequence[Listener]) -> int:
     """Trains to the end or to the first signal; the exit code tells which."""
     from splatmeter.train.loop import train
+    from splatmeter.train.session import way_on
 
     last: Event | None = None
     with caught_signals() as caught:
@@ -225,8 +224,8 @@ def follow(config: TrainConfig, backend: Backend, present: Sequence[Listener]) -
             for listener in present:
                 listener.close()
     if isinstance(last, Finished) and last.reason == "interrupted":
-        again = command_text(["train", "-m", str(config.model_path), "--resume"])
-        print(f"Go on with: {again}", file=sys.stderr)
+        assert config.model_path is not None
+        print(way_on(config.model_path), file=sys.stderr)
         return 128 + caught[0]
     return 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any, TextIO
 
@@ -23,6 +23,9 @@ from splatmeter.units import bytes_text, count_text, duration_text
 QUIET_SECONDS = 5.0
 """At most one plain progress line in so many seconds."""
 RECENT_REPORTS = 30
+SMALLEST_BAR = 4
+"""Columns that the bar keeps."""
+_GAP = "  "
 
 
 class Speed:
@@ -46,9 +49,8 @@ def sentence(event: Event) -> str:
     """What happened, in one line; empty for what is not worth one. A failure is raised as well, and whoever
     started the run says it: telling it here too would say everything twice."""
     if isinstance(event, Started):
-        views = f"{len(event.train_images)} training and {len(event.test_images)} test views"
-        where = f" from step {event.step}" if event.step else ""
-        return f"Training{where}: {count_text(event.gaussians)} Gaussians, {views}"
+        begin = f"From step {event.step}" if event.step else "Training"
+        return f"{begin}: {count_text(event.gaussians)} Gaussians, {_photos(event)}{_memory(event)}"
     if isinstance(event, Evaluated):
         values = "  ".join(f"{name} {_metric(name, value)}" for name, value in event.metrics.items())
         return f"[step {event.step}] {event.split}: {values}{_worst(event)}"
@@ -64,6 +66,40 @@ def sentence(event: Event) -> str:
             f"{count_text(event.gaussians)} Gaussians, loss {event.loss:.5f}, peak memory {bytes_text(peak)}"
         )
     return ""
+
+
+def _photos(event: Started) -> str:
+    """How many, how large, and how many are only for tests: short, so that a line of 80 columns holds it."""
+    size = ""
+    if event.photo_sizes:
+        size = " {}{}x{}".format("up to " if len(event.photo_sizes) > 1 else "of ", *event.photo_sizes[0])
+    tests = f", {len(event.test_images)} for tests" if event.test_images else ""
+    return f"{len(event.train_images)} photos{size}{tests}"
+
+
+def _memory(event: Started) -> str:
+    """A second line."""
+    told = event.memory
+    if not {"low", "high", "low_gaussians", "high_gaussians"} <= set(told):
+        return ""
+    counts = span(count_text(told["low_gaussians"]), count_text(told["high_gaussians"]))
+    needed = span(bytes_text(told["low"]), bytes_text(told["high"]))
+    limit = f", limit {bytes_text(told['limit'])}" if "limit" in told else ""
+    return f"\nMemory: {needed} expected, {counts} Gaussians{limit}"
+
+
+def span(low: str, high: str) -> str:
+    """'0.6 to 3.4 GiB': a unit that both have is said once."""
+    number, _, unit = low.partition(" ")
+    if low == high:
+        return low
+    return f"{number} to {high}" if unit == high.partition(" ")[2] else f"{low} to {high}"
+
+
+def _held(event: Progress) -> str:
+    """What the process holds, and at its peak will hold as far as that is known."""
+    later = f" of {bytes_text(event.forecast_bytes)}" if event.forecast_bytes else ""
+    return bytes_text(event.memory_bytes) + later
 
 
 def _metric(name: str, value: float) -> str:
@@ -110,7 +146,7 @@ class PlainProgress:
         rest = f", {duration_text((self._iterations - event.step) / speed)} left" if speed else ""
         return (
             f"step {event.step}/{self._iterations}  loss {event.loss:.5f}  {pace}"
-            f"{count_text(event.gaussians)} Gaussians  {bytes_text(event.memory_bytes)}{rest}"
+            f"{count_text(event.gaussians)} Gaussians  {_held(event)}{rest}"
         )
 
     def _say(self, text: str) -> None:
@@ -119,20 +155,19 @@ class PlainProgress:
 
 
 class BarProgress:
-    """A rich bar that stays below the lines of what happened."""
+    """A rich bar that stays below the lines of what happened; the narrower the terminal, the less it says."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
+        console = Console(file=stream, highlight=False)
         self._bar: Any = RichProgress(
-            TextColumn("Training"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[details]}"),
-            TimeElapsedColumn(),
-            console=Console(file=stream, highlight=False),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[details]}", markup=False),
+            console=console,
+            expand=True,
             refresh_per_second=4,
         )
         self._task: Any = None
@@ -144,22 +179,41 @@ class BarProgress:
             self._bar.console.print(text, markup=False, soft_wrap=True)
         if isinstance(event, Started):
             self._iterations = int(event.config.get("iterations", 0))
-            self._task = self._bar.add_task("train", total=self._iterations, completed=event.step, details="")
+            details = f"{event.step}/{self._iterations}"
+            self._task = self._bar.add_task(
+                "train", total=self._iterations, completed=event.step, details=details
+            )
             self._bar.start()
         elif isinstance(event, Progress) and self._task is not None:
             self._speed.note(event.step, event.clock_seconds)
-            self._bar.update(self._task, completed=event.step, details=self._details(event))
+            room = self._bar.console.width - SMALLEST_BAR - 1
+            details = fitting(self._details(event), room)
+            self._bar.update(self._task, completed=event.step, details=details)
 
     def close(self) -> None:
         self._bar.stop()
 
-    def _details(self, event: Progress) -> str:
+    def _details(self, event: Progress) -> list[tuple[int, str]]:
+        """In the order they stand in, each with its importance."""
         speed = self._speed.value
-        rest = f"  {duration_text((self._iterations - event.step) / speed)} left" if speed else ""
-        return (
-            f"{speed:.1f} it/s  loss {event.loss:.5f}  {count_text(event.gaussians)} Gaussians  "
-            f"{bytes_text(event.memory_bytes)}{rest}"
-        )
+        pace = [(2, f"{speed:.1f} it/s")] if speed else []
+        rest = [(1, f"{duration_text((self._iterations - event.step) / speed)} left")] if speed else []
+        return [
+            (0, f"{event.step}/{self._iterations}"),
+            *pace,
+            (3, f"loss {event.loss:.5f}"),
+            (4, f"{count_text(event.gaussians)} Gaussians"),
+            (5, _held(event)),
+            *rest,
+        ]
+
+
+def fitting(parts: Sequence[tuple[int, str]], room: int) -> str:
+    """The most important parts (lowest numbers) that fit together, in their order."""
+    kept = list(parts)
+    while len(kept) > 1 and len(_GAP.join(text for _, text in kept)) > room:
+        kept.remove(max(kept))
+    return _GAP.join(text for _, text in kept)
 
 
 def progress_for(stream: TextIO = sys.stderr) -> PlainProgress | BarProgress:

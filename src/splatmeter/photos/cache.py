@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from splatmeter.memory import give_back
 from splatmeter.photos.photo import Photo, read
 
 Pixels = NDArray[np.uint8]
@@ -91,6 +92,16 @@ class PhotoCache:
             while len(self._coming) >= self._most_coming:  # forgotten requests must not pile up
                 self._coming.pop(next(iter(self._coming))).cancel()
             self._coming[photo] = self._pool.submit(self._fetch, photo)
+
+    def limit(self, budget_bytes: int) -> None:
+        """From here on at most this much; what is too much goes at once, the latest first."""
+        with self._lock:
+            self._budget = budget_bytes
+            gone = self._kept_bytes > budget_bytes
+            while self._kept_bytes > budget_bytes:
+                self._kept_bytes -= self._kept.popitem()[1].nbytes
+        if gone:
+            give_back()
 
     def close(self) -> None:
         """Frees everything and ends the threads; loading afterwards decodes each time."""

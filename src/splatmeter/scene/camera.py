@@ -11,6 +11,7 @@ Differs from the original: it forgets the principal point and assumes the image 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,6 +115,21 @@ def pose_from_nerf(camera_to_world: F64) -> Pose:
         raise ValueError("has no rotation in its upper left 3x3 block")
     world_to_camera = np.linalg.inv(np.vstack([matrix[:3], [0.0, 0.0, 0.0, 1.0]]))  # [4, 4]
     return Pose(world_to_camera[:3, :3].copy(), world_to_camera[:3, 3].copy())
+
+
+def looked_at(cameras: Sequence[Pinhole]) -> F64:
+    """The point nearest to all optical axes [3]; the cameras' middle where they look in parallel, or where
+    that point lies behind most of them, because they look outward."""
+    positions = np.stack([camera.position for camera in cameras])  # [N, 3]
+    axes = np.stack([camera.rotation[2] for camera in cameras])  # [N, 3]
+    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]  # [N, 3, 3]
+    middle = positions.mean(axis=0)
+    total = across.sum(axis=0)  # [3, 3]
+    if np.linalg.cond(total) > 1e4:
+        return middle
+    point = np.linalg.solve(total, np.einsum("nij,nj->i", across, positions))
+    in_front = np.einsum("ni,ni->n", point - positions, axes) > 0  # [N]
+    return point if in_front.mean() > 0.5 else middle
 
 
 def _single_precision(values: F64) -> bool:

@@ -31,9 +31,32 @@ LARGEST_SIDE = 2**20
 
 
 def sparse_folder(source: Path) -> Path:
-    """sparse/0 where it exists, as COLMAP's mapper writes it; else sparse, as image_undistorter does."""
-    numbered = source / "sparse" / "0"
-    return numbered if numbered.is_dir() else source / "sparse"
+    """sparse/0 where it exists, as COLMAP's mapper writes it; else sparse, as image_undistorter does; else
+    the largest of sparse/1, sparse/2, ..., which are left where somebody removed a model that was too small.
+    """
+    sparse = source / "sparse"
+    if (sparse / "0").is_dir() or _poses_bytes(sparse):
+        return sparse / "0" if (sparse / "0").is_dir() else sparse
+    others = [folder for folder in _numbered(sparse) if _poses_bytes(folder)]
+    return max(others, key=_poses_bytes, default=sparse)
+
+
+def remark(source: Path) -> str:
+    """Which of several models is read, where that is not the first."""
+    chosen = sparse_folder(source).name
+    usual = chosen in ("0", "sparse")
+    return "" if usual else f"Cameras and points are those of sparse/{chosen}: there is no sparse/0."
+
+
+def _numbered(sparse: Path) -> list[Path]:
+    found = [path for path in sparse.glob("*") if path.name.isdecimal() and path.is_dir()]
+    return sorted(found, key=lambda path: int(path.name))
+
+
+def _poses_bytes(folder: Path) -> int:
+    """More photos make a larger file; 0 where there is none."""
+    files = [folder / f"images{ending}" for ending in (".bin", ".txt")]
+    return max((path.stat().st_size for path in files if path.is_file()), default=0)
 
 
 def read_frames(source: Path, images: str) -> list[Frame]:

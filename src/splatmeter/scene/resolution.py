@@ -35,6 +35,27 @@ def target_size(width: int, height: int, resolution: int) -> tuple[int, int]:
     return size
 
 
+def remarks_on(resolution: int, photo: tuple[int, int]) -> tuple[str, ...]:
+    """Widths that were hardly meant as one: `-r 3` is three pixels, not a third."""
+    if resolution <= 0 or resolution in DIVISORS:
+        return ()
+    width, height = target_size(*photo, resolution)
+    if resolution < DIVISORS[-1]:
+        near = " or ".join(str(divisor) for divisor in _neighbours(resolution))
+        return (
+            f"--resolution {resolution} is a width: photos of {photo[0]}x{photo[1]} are trained at "
+            f"{width}x{height}. To shrink them by a factor, use {near}.",
+        )
+    if width > photo[0]:
+        return (f"--resolution {resolution} enlarges photos of {photo[0]}x{photo[1]}: it adds no detail.",)
+    return ()
+
+
+def _neighbours(resolution: int) -> tuple[int, int]:
+    above = next(divisor for divisor in DIVISORS if divisor > resolution)
+    return above // 2, above
+
+
 def _truncated(width: int, height: int, target: int) -> tuple[int, int]:
     scale = width / target
     return int(width / scale), int(height / scale)

@@ -12,12 +12,12 @@ import numpy as np
 from splatmeter.errors import InputError, MissingFile
 from splatmeter.ops import Pinhole
 from splatmeter.photos.photo import Photo, same_shape, size_of
-from splatmeter.scene import blender, colmap
-from splatmeter.scene.camera import pinhole
+from splatmeter.scene import blender, colmap, nerfstudio
+from splatmeter.scene.camera import looked_at, pinhole
 from splatmeter.scene.frames import Frame, check_distinct
 from splatmeter.scene.masks import with_masks
-from splatmeter.scene.points import PointCloud
-from splatmeter.scene.resolution import target_size
+from splatmeter.scene.points import PointCloud, without_impossible
+from splatmeter.scene.resolution import remarks_on, target_size
 from splatmeter.scene.split import held_out
 
 __all__ = ["PointCloud", "Scene", "SceneOptions", "View", "fingerprint", "load_scene"]
@@ -45,26 +45,32 @@ class View:
 class Scene:
     source: Path
     kind: str
-    """'colmap', 'blender' or 'multiscale'."""
+    """'colmap', 'blender', 'multiscale' or 'nerfstudio'."""
     train: tuple[View, ...]
     test: tuple[View, ...]
     points: PointCloud
     extent: float
     """1.1 times the largest distance of a training camera from their mean: the unit of rates and sizes."""
 
+    remarks: tuple[str, ...] = ()
+    """About how it was read."""
+
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the loader left out, one sentence each, to be passed on as warnings."""
-        if not self.points.dropped:
-            return ()
-        total = self.points.count + self.points.dropped
-        return (f"{self.points.dropped} of {total} initial points are not finite and were left out.",)
+        """What a person should know, one sentence each, to be passed on as warnings."""
+        return (*self.remarks, *self.points.notes)
+
+    @property
+    def photo_sizes(self) -> tuple[tuple[int, int], ...]:
+        """Of training photos, each once, the largest first."""
+        sizes = {(view.camera.width, view.camera.height) for view in self.train}
+        return tuple(sorted(sizes, key=lambda size: (size[0] * size[1], size), reverse=True))
 
 
 @dataclass(frozen=True, slots=True)
 class SceneOptions:
     source: Path
-    """Folder of the scene: COLMAP (sparse/ and photos), NeRF-synthetic or multi-scale."""
+    """Folder of the scene: COLMAP (sparse/ and photos), NeRF-synthetic, multi-scale or nerfstudio."""
     images: str = "images"
     """Folder of the photos within a COLMAP scene, for example images_4."""
     resolution: int = -1
@@ -96,16 +102,19 @@ def load_scene(options: SceneOptions) -> Scene:
     check_distinct([frame.name for frame in [*train_frames, *test_frames]], source)
     train = tuple(_view(frame, options) for frame in train_frames)
     test = tuple(_view(frame, options) for frame in test_frames)
-    points = colmap.read_points(source) if kind == "colmap" else blender.read_points(source)
+    cameras = [view.camera for view in train]
+    extent = _extent(cameras, source)
+    points, remark = _points(kind, source, cameras, extent)
     if points.count < FEWEST_POINTS:
         raise InputError(
             f"{source} has {points.count} points to start from; at least {FEWEST_POINTS} are needed."
         )
-    return Scene(source, kind, train, test, points, _extent([view.camera for view in train], source))
+    remarks = (remark, *remarks_on(options.resolution, size_of(train_frames[0].path)))
+    return Scene(source, kind, train, test, points, extent, tuple(filter(None, remarks)))
 
 
 def detect(source: Path) -> str:
-    """The first that matches wins: sparse/, transforms_train.json, metadata.json."""
+    """The first that matches wins: sparse/, transforms_train.json, metadata.json, transforms.json."""
     if not source.is_dir():
         raise MissingFile(f"{source} is not a folder. Check --source_path.")
     if (source / "sparse").is_dir():
@@ -114,9 +123,12 @@ def detect(source: Path) -> str:
         return "blender"
     if (source / "metadata.json").is_file():
         return "multiscale"
+    if (source / nerfstudio.FILE).is_file():
+        return "nerfstudio"
     raise InputError(
         f"{source} is not a scene: it has no sparse/ folder (COLMAP), no transforms_train.json "
-        "(NeRF-synthetic) and no metadata.json (multi-scale). Check --source_path."
+        "(NeRF-synthetic), no metadata.json (multi-scale) and no transforms.json (nerfstudio). "
+        "Check --source_path."
     )
 
 
@@ -140,7 +152,11 @@ _Split = tuple[Sequence[Frame], Sequence[Frame]]
 
 
 def _colmap_frames(source: Path, options: SceneOptions) -> _Split:
-    frames = with_masks(colmap.read_frames(source, options.images), source, options.masks)
+    return _divided(with_masks(colmap.read_frames(source, options.images), source, options.masks), options)
+
+
+def _divided(frames: Sequence[Frame], options: SceneOptions) -> _Split:
+    """By their place in the order of names."""
     if not options.eval:
         return frames, []
     chosen = set(held_out(len(frames), options.test_every, options.test_count))
@@ -167,7 +183,35 @@ def _rendered_split(train: list[Frame], test: list[Frame], source: Path, options
     return (train, test) if options.eval else ([*train, *test], [])
 
 
-_FRAMES = {"colmap": _colmap_frames, "blender": _blender_frames, "multiscale": _multiscale_frames}
+def _nerfstudio_frames(source: Path, options: SceneOptions) -> _Split:
+    frames, splits = nerfstudio.read_frames(source, options.images, options.masks)
+    frames = with_masks(frames, source, options.masks) if options.masks is not None else frames
+    if "test" not in splits:
+        return _divided(frames, options)
+    pairs = list(zip(frames, splits, strict=True))
+    test = [frame for frame, split in pairs if split == "test"]
+    train = [frame for frame, split in pairs if split != "test"]
+    return (train, test) if options.eval else (frames, [])
+
+
+_FRAMES = {
+    "colmap": _colmap_frames,
+    "blender": _blender_frames,
+    "multiscale": _multiscale_frames,
+    "nerfstudio": _nerfstudio_frames,
+}
+
+
+def _points(kind: str, source: Path, cameras: Sequence[Pinhole], extent: float) -> tuple[PointCloud, str]:
+    """To start from, and a remark on where they are from."""
+    if kind == "colmap":
+        points, remark = colmap.read_points(source), colmap.remark(source)
+    elif kind == "nerfstudio":
+        points, remark = nerfstudio.read_points(source, looked_at(cameras), extent)
+    else:
+        points, remark = blender.read_points(source), ""
+    middle = np.mean([camera.position for camera in cameras], axis=0)  # [3]
+    return without_impossible(points, middle, extent), remark
 
 
 def _view(frame: Frame, options: SceneOptions) -> View:

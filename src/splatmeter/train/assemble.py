@@ -13,6 +13,7 @@ from splatmeter.densify.densifier import Densifier
 from splatmeter.errors import UsageError
 from splatmeter.gaussians import initialize
 from splatmeter.photos.cache import PhotoCache
+from splatmeter.photos.whole import require_whole
 from splatmeter.scene.scene import PointCloud, Scene, load_scene
 from splatmeter.train import checkpoint, import_pth, progressive
 from splatmeter.train.checkpoint import Resumed
@@ -42,11 +43,13 @@ class Parts:
     clock: Stopwatch
     started_from: Path | None
     warnings: tuple[str, ...]
+    prediction: Prediction
 
 
 def assemble(config: TrainConfig, backend: Backend) -> Parts:
     """Reads everything and writes nothing: whatever is wrong shows before an output folder is touched."""
     scene = load_scene(config.scene_options())
+    require_whole([view.photo for view in (*scene.train, *scene.test)])
     start = starting_checkpoint(config)
     expected = predicted(config, scene, backend)
     expected.require()
@@ -57,7 +60,9 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
             f"{start} has {state.step} steps already; --iterations is the absolute end, {config.iterations}. "
             "Raise --iterations to go on."
         )
-    densifier = Densifier(config.densify_settings(scene.extent))
+    cap = expected.cap
+    budget = None if cap is None else min(cap.most_gaussians, config.max_gaussians or cap.most_gaussians)
+    densifier = Densifier(config.densify_settings(scene.extent, budget))
     growth = Growth(config, densifier, tuple(view.camera for view in scene.train))
     if start is None or start.suffix == ".pth":
         growth.refresh_filter(state.model)
@@ -75,6 +80,7 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
         clock=Stopwatch(resumed.clock_seconds),
         started_from=start,
         warnings=(*scene.notes, *resumed.warnings, *_leaks(state, scene)),
+        prediction=expected,
     )
 
 

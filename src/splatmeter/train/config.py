@@ -18,6 +18,7 @@ from splatmeter.ops import RasterSettings
 from splatmeter.scene.scene import SceneOptions
 from splatmeter.train import progressive
 from splatmeter.train.schedule import HARMONICS_INTERVAL, Schedule
+from splatmeter.units import parse_bytes
 
 PLAIN_KERNEL_SIZE = 0.3
 """The dilation of plain 3DGS, pixels squared."""
@@ -54,6 +55,8 @@ class TrainConfig:
     """Replace three in ten views by a random one at least 800 pixels wide."""
     photo_cache: str = "auto"
     """Memory for decoded photos, such as 2G; auto keeps all of them within a quarter of free memory."""
+    memory: str | None = None
+    """Limit of all memory, such as 4G: Gaussians stop growing at it, and photos take what they leave."""
     progressive: str = "none"
     """Coarse to fine: none, standard, or divisor:last step, such as 4:200,2:800; then the full size."""
 
@@ -193,7 +196,18 @@ class TrainConfig:
             last_share=self.lr_final_share,
         )
 
-    def densify_settings(self, extent: float) -> DensifySettings:
+    @property
+    def memory_bytes(self) -> int | None:
+        """UsageError where --memory is no size."""
+        if self.memory is None:
+            return None
+        try:
+            return parse_bytes(self.memory)
+        except ValueError as problem:
+            raise UsageError(f"--memory: {problem}.") from None
+
+    def densify_settings(self, extent: float, budget: int | None = None) -> DensifySettings:
+        """`budget`: of Gaussians, where there is another than --max-gaussians."""
         return DensifySettings(
             extent=extent,
             seed=self.seed,
@@ -206,7 +220,7 @@ class TrainConfig:
             percent_dense=self.percent_dense,
             white_background=self.white_background,
             size_prune=self.size_prune == "original",
-            max_gaussians=self.max_gaussians,
+            max_gaussians=self.max_gaussians if budget is None else budget,
             aggressive_opacity=self.aggressive_prune_opacity,
             aggressive_interval=self.aggressive_prune_interval,
         )
@@ -290,6 +304,7 @@ def _check(config: TrainConfig) -> None:
         "aggressive_prune_opacity", config, lambda value: value is None or 0 < value < 1, "between 0 and 1"
     )
     progressive.parse(config.progressive)
+    _ = config.memory_bytes
     if STRATEGIES[config.densification].needs_budget and config.max_gaussians is None:
         raise UsageError(
             f"--densification {config.densification} works within a budget: "

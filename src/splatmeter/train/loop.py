@@ -18,9 +18,16 @@ from splatmeter.memory import StagePeaks
 from splatmeter.scene.scene import fingerprint
 from splatmeter.train.assemble import Parts, assemble
 from splatmeter.train.config import TrainConfig, to_json
+from splatmeter.train.forecast import Forecast
 from splatmeter.train.judge import Judge
 from splatmeter.train.losses import NonFiniteLossError
-from splatmeter.train.session import Session, refuse_used_folder, sha256_of, with_output_folder
+from splatmeter.train.session import (
+    Session,
+    refuse_used_folder,
+    sha256_of,
+    way_on,
+    with_output_folder,
+)
 from splatmeter.train.state import poses_fingerprint
 from splatmeter.units import bytes_text
 
@@ -62,6 +69,12 @@ class _Run:
         self.peaks = peaks
         self.judge = judge
         self._safe_since = time.monotonic()
+        self._told_full = False
+        self._forecast = Forecast(
+            parts.config,
+            parts.prediction.bytes_per_gaussian,
+            parts.step.densifier.settings.max_gaussians,
+        )
         self.last_checkpoint = "" if parts.started_from is None else str(parts.started_from)
 
     def events(self, interrupted: Callable[[], bool]) -> Iterator[Event]:
@@ -87,7 +100,8 @@ class _Run:
             saved = self._rescue(problem)
             if saved is not None:
                 yield saved
-                problem.args = (f"{problem} The state so far is {saved.path}.",)
+                kept = f"The state so far is {saved.path}."
+                problem.args = (f"{problem} {kept} {way_on(self.session.folder)}",)
             yield Failed(self.parts.state.step, str(problem), self.last_checkpoint)
             raise problem from found.__cause__
         except Exception as problem:  # a defect: no promise about the state, but listeners get their ending
@@ -103,6 +117,8 @@ class _Run:
             change = self.parts.growth(state)
             if change is not None:
                 yield change
+                self._forecast.note(change.step, change.gaussians)
+                yield from self._keep_within(change.gaussians)
                 if not change.gaussians:
                     yield Warned("No Gaussians are left.", "Lower the pruning thresholds.")
             self.parts.step(state)
@@ -118,6 +134,17 @@ class _Run:
                 yield self._save_checkpoint()
                 return "interrupted"
         return "completed"
+
+    def _keep_within(self, gaussians: int) -> Iterator[Warned]:
+        """Photos make room for Gaussians; where these have all of --memory, that is said once."""
+        cap = self.parts.prediction.cap
+        if cap is None:
+            return
+        most = self.parts.prediction.photo_cache_bytes
+        self.parts.photos.limit(min(most, cap.photo_bytes(gaussians)))
+        if gaussians >= cap.most_gaussians and not self._told_full:
+            self._told_full = True
+            yield cap.full()
 
     # ---- between steps ------------------------------------------------------------------------------------
     def _between_steps(self, step: int) -> bool:
@@ -187,6 +214,8 @@ class _Run:
             ancestor_images=state.ancestry.listed(),
             hashes=self._hashes(),
             environment=_environment(self.parts.backend),
+            photo_sizes=scene.photo_sizes,
+            memory=self.parts.prediction.told(),
         )
 
     def _hashes(self) -> dict[str, str]:
@@ -211,7 +240,15 @@ class _Run:
             passes=dict(self.parts.backend.timings()) | {WAITING: self.parts.photos.waited()},
             memory_bytes=memory.resident_bytes(),
             device_memory_bytes=0 if engine.of_the_host else engine.held(),
+            forecast_bytes=self._forecast_bytes(),
         )
+
+    def _forecast_bytes(self) -> int:
+        """On a card memory is reserved in advance: its peak tells nothing about growth."""
+        if not self.parts.backend.memory.of_the_host:
+            return 0
+        so_far = max(self.peaks.peaks.values(), default=0)
+        return self._forecast.peak_bytes(self.parts.state.step, so_far, memory.resident_bytes())
 
     def _finished(self, reason: str) -> Finished:
         state = self.parts.state

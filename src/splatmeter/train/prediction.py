@@ -8,10 +8,22 @@ from dataclasses import dataclass
 from splatmeter import memory
 from splatmeter.backend import EngineMemory
 from splatmeter.errors import CardUnavailable, NotEnoughMemory, UsageError
+from splatmeter.photos.photo import size_of
 from splatmeter.scene.scene import Scene
 from splatmeter.train.config import TrainConfig
+from splatmeter.train.forecast import expected_gaussians
+from splatmeter.train.memory_cap import MemoryCap
 from splatmeter.train.step import LOOK_AHEAD
 from splatmeter.units import bytes_text, parse_bytes
+
+DECODED_AT_ONCE = 3
+"""By two threads, and by the step itself where they are late."""
+
+DECODING_BYTES_PER_PIXEL = 11
+"""Of a file: the decoder's picture, the array of it, and the decoder's once more to resize it."""
+
+LEAST_OF_PREDICTED = 0.8
+"""Predictions are such that no run needs more; runs that need least need this share."""
 
 CACHE_SHARE = 4
 """By default photos may fill one part in so many of the free memory."""
@@ -29,9 +41,16 @@ class Prediction:
     available_bytes: int
     bytes_per_gaussian: int
     of_the_host: bool = True
+    cap: MemoryCap | None = None
+    """Of --memory."""
+    expected_gaussians: tuple[int, int] = (0, 0)
+    """The most there will be at a time, from and to, as scenes of this kind grow."""
+    expected_bytes: tuple[int, int] = (0, 0)
 
     def require(self) -> None:
         """Where the start, or the budget asked for, does not fit: NotEnoughMemory, or CardUnavailable."""
+        if self.cap is not None:
+            self.cap.require(self.gaussians)
         kind = NotEnoughMemory if self.of_the_host else CardUnavailable
         free = f"{bytes_text(self.available_bytes)} are free{'' if self.of_the_host else ' on the card'}"
         if self.start_bytes > self.available_bytes:
@@ -47,6 +66,13 @@ class Prediction:
                 f"but only {free}. Ask for at most {fitting}."
             )
 
+    def told(self) -> dict[str, int]:
+        """For listeners."""
+        low, high = self.expected_bytes
+        counts = {"low_gaussians": self.expected_gaussians[0], "high_gaussians": self.expected_gaussians[1]}
+        limit = {} if self.cap is None else {"limit": self.cap.limit}
+        return {"low": low, "high": high, **counts, **limit, "available": self.available_bytes}
+
     def _whatever_else_helps(self) -> str:
         """On a card photos take only what nothing else needs: a smaller cache would free nothing there."""
         if self.of_the_host:
@@ -55,21 +81,60 @@ class Prediction:
 
 
 def predict(config: TrainConfig, scene: Scene, engine: EngineMemory, gaussians: int) -> Prediction:
-    available = engine.available()
     pixels = max(view.camera.width * view.camera.height for view in (*scene.train, *scene.test))
     kept = cache_bytes(config, scene, memory.available_bytes())
-    photos = kept + _ahead_bytes(scene, kept)
-    planned = max(gaussians, config.max_gaussians or 0) if config.densification != "none" else gaussians
+    cap = _cap(config, scene, engine, pixels)
+    if cap is not None:
+        kept = min(kept, cap.photo_bytes(gaussians))
+    planned = _planned(config, gaussians, cap)
+    low, high = expected_gaussians(config, scene, gaussians)
+    counts = (low, high) if cap is None else (min(low, planned), min(high, planned))
+    # With a limit, photos have given way by then.
+    kept_then = kept if cap is None else min(kept, cap.photo_bytes(planned))
     return Prediction(
         gaussians=gaussians,
-        start_bytes=engine.predicted(gaussians, pixels, photos),
+        start_bytes=_needed(engine, scene, gaussians, pixels, kept),
         planned_gaussians=planned,
-        planned_bytes=engine.predicted(planned, pixels, photos),
+        planned_bytes=_needed(engine, scene, planned, pixels, kept_then),
         photo_cache_bytes=kept,
-        available_bytes=available,
+        available_bytes=engine.available(),
         bytes_per_gaussian=engine.per_gaussian,
         of_the_host=engine.of_the_host,
+        cap=cap,
+        expected_gaussians=counts,
+        expected_bytes=(
+            round(LEAST_OF_PREDICTED * _needed(engine, scene, counts[0], pixels, kept)),
+            _needed(engine, scene, counts[1], pixels, kept if cap is None else kept_then),
+        ),
     )
+
+
+def _needed(engine: EngineMemory, scene: Scene, gaussians: int, pixels: int, kept: int) -> int:
+    decoding = decoding_bytes(scene) if engine.of_the_host else 0
+    return engine.predicted(gaussians, pixels, kept + _ahead_bytes(scene, kept)) + decoding
+
+
+def _cap(config: TrainConfig, scene: Scene, engine: EngineMemory, pixels: int) -> MemoryCap | None:
+    if config.memory_bytes is None:
+        return None
+    if not engine.of_the_host:
+        raise UsageError("--memory is for training on the CPU. On a card, use --max-gaussians.")
+    return MemoryCap(config.memory_bytes, _needed(engine, scene, 0, pixels, 0), engine.per_gaussian)
+
+
+def _planned(config: TrainConfig, gaussians: int, cap: MemoryCap | None) -> int:
+    """The budgets, where there are any and Gaussians grow at all."""
+    budgets = [b for b in (config.max_gaussians, cap.most_gaussians if cap else None) if b is not None]
+    if config.densification == "none" or not budgets:
+        return gaussians
+    return max(gaussians, min(budgets))
+
+
+def decoding_bytes(scene: Scene) -> int:
+    """Of the largest photo file, as often as one may be on its way from file to pixels at the same time."""
+    files = {view.photo.path for view in (*scene.train, *scene.test)}
+    largest = max(width * height for width, height in map(size_of, files))
+    return largest * DECODING_BYTES_PER_PIXEL * DECODED_AT_ONCE
 
 
 def _ahead_bytes(scene: Scene, kept: int) -> int:

@@ -22,6 +22,7 @@ from splatmeter.gaussians import ply
 from splatmeter.gaussians.atomic import replacing
 from splatmeter.photos.photo import size_of
 from splatmeter.scene.scene import PointCloud, Scene, View
+from splatmeter.shell import command_text
 from splatmeter.train import checkpoint
 from splatmeter.train.config import TrainConfig, to_json
 from splatmeter.train.lock import FolderLock
@@ -66,6 +67,11 @@ def refuse_used_folder(config: TrainConfig) -> None:
         f"{folder} already holds a run. Go on with it (--resume), replace it (--overwrite), "
         "or choose another --model-path."
     )
+
+
+def way_on(folder: Path) -> str:
+    """For whoever was stopped."""
+    return f"Go on with: {command_text(['train', '-m', str(folder), '--resume'])}"
 
 
 class Session:

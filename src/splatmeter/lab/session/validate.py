@@ -21,14 +21,9 @@ def dry_run(
     if arguments[1:4] != ("-m", "splatmeter", "train"):
         return None
     words = [word for word in arguments if word != "--events-stdout"]
-    answer = subprocess.run(
-        [*words, "--dry-run"],
-        cwd=directory,
-        env=os.environ | dict(environment),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
+    answer = _asked([*words, "--dry-run", "--json"], directory, environment)
+    if answer.returncode and b"--json" in answer.stderr:  # an earlier revision, whose dry run is JSON anyway
+        answer = _asked([*words, "--dry-run"], directory, environment)
     if answer.returncode:
         lines = answer.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
         raise UsageError(f"the trainer refuses the options of {name}: {lines[-1]}. Nothing was run")
@@ -43,3 +38,16 @@ def dry_run(
             " shrink the photos with a larger resolution factor or limit the Gaussians"
         )
     return needed
+
+
+def _asked(
+    words: list[str], directory: Path | None, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        words,
+        cwd=directory,
+        env=os.environ | dict(environment),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
