@@ -43,12 +43,12 @@ def parse(
     except SystemExit as ending:
         if not ending.code:
             raise
-        unknown = unknown_option(words, {*options_of(cls), *aliases})
+        unknown = unknown_option(words, {*spelled_options(cls), *aliases})
         told = f"{unknown} See {prog} --help" if unknown else _sentence(complaint.getvalue(), prog)
         raise UsageError(told) from None
 
 
-def options_of(cls: Any) -> set[str]:
+def spelled_options(cls: Any) -> set[str]:
     """As they are spelled on the command line."""
     named = {"--help", "-h"}
     for field in dataclasses.fields(cls):
