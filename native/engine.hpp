@@ -100,6 +100,12 @@ inline constexpr const char* kPassNames[kPasses] = {"project", "sort", "bin", "b
 
 struct LossValue { double l1, ssim; };
 
+// How a photo was exposed: its colours are `transform` (3x4, row by row; the last column is added) times the picture's.
+struct Exposure {
+  float transform[12];
+  double gradient[12];  // of the loss with respect to it
+};
+
 struct Engine {
   explicit Engine(int threads) : pool(threads) {}
   ThreadPool pool;
@@ -138,6 +144,7 @@ struct Engine {
   // loss
   Buffer<float> window_planes, window_rows;
   Buffer<LossValue> loss_sums;      // by channel and block of rows
+  Buffer<double> exposure_sums;     // by channel and block of rows, four each
 
   Buffer<float> step_images;        // of a training step: colour, its gradient, transmittance
 
@@ -157,7 +164,7 @@ struct Kernels {
   void (*gradients)(Engine&, const GradientArrays&);
   void (*adam)(ThreadPool&, Table&, const float* geometry, const float* harmonics, const AdamStep&);
   void (*settle)(ThreadPool&, Table&);
-  LossValue (*loss)(Engine&, int width, int height, const float* image, const uint8_t* photo, float ssim_weight, float* gradient);
+  LossValue (*loss)(Engine&, int width, int height, const float* image, const uint8_t* photo, float ssim_weight, float* gradient, Exposure*);
   void (*sampling_distance)(ThreadPool&, int count, const float* means, int cameras, const Camera*, float* distance);
   void (*explore)(ThreadPool&, Table&, const Exploration&);
 };
