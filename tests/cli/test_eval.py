@@ -185,3 +185,20 @@ def test_several_models_at_once_as_the_originals_metrics_script_takes_them(
         other,
     ]
     assert splatmeter(*words) == 0 and capsys.readouterr().out.count("\ntest ") == 2
+
+
+def test_an_evaluation_says_by_which_protocol_of_exposure_it_judges(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make(tmp_path)
+    words = ("eval", "-m", run.folder, "--lpips", "none", "--train-views", 0)
+    assert splatmeter(*words) == 0
+    assert "Exposure protocol: none (" in capsys.readouterr().out
+    assert splatmeter(*words, "--exposure-protocol", "left-half", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["exposure_protocol"] == "left-half"
+    assert list(json.loads((run.folder / "results.json").read_text())) == ["ours_30", "ours_30_left_half"]
+    config = json.loads((run.folder / "config.json").read_text()) | {"exposure_protocol": "left-half"}
+    (run.folder / "config.json").write_text(json.dumps(config))
+    assert splatmeter(*words) == 0
+    assert "Exposure protocol: left-half (" in capsys.readouterr().out

@@ -97,13 +97,10 @@ def run(words: Sequence[str]) -> int:
     from splatmeter.train.session import with_output_folder
 
     config = with_output_folder(chosen.config())
-    threads = arguments.checked_threads(chosen.threads)
     if chosen.dry_run:
         print(json.dumps(dry_run(config, chosen), indent=1))
         return 0
-    from splatmeter.backends import registry
-
-    backend = registry.backend(chosen.backend, threads, chosen.device)
+    backend = engine_for(config, chosen)
     present = listeners(config, chosen)
     return follow(config, watched(backend, config, chosen, present) if chosen.view else backend, present)
 
@@ -155,14 +152,25 @@ def earlier_settings(folder: Path) -> dict[str, Any]:
     }
 
 
+def engine_for(config: TrainConfig, chosen: TrainArguments) -> Backend:
+    """Says why where a card is there and the CPU works."""
+    from splatmeter.backends import registry
+    from splatmeter.train.exposure import only_on_cpu
+
+    threads = arguments.checked_threads(chosen.threads)
+    engine = registry.backend(chosen.backend, threads, chosen.device, only_on_cpu(config))
+    if "card_not_used" in engine.facts.details:
+        print(engine.facts.details["card_not_used"], file=sys.stderr)
+    return engine
+
+
 def dry_run(config: TrainConfig, chosen: TrainArguments) -> dict[str, Any]:
     """What would be trained, how, and whether it fits."""
-    from splatmeter.backends import registry
     from splatmeter.scene.scene import load_scene
     from splatmeter.train.assemble import predicted
 
     scene = load_scene(config.scene_options())
-    engine = registry.backend(chosen.backend, arguments.checked_threads(chosen.threads), chosen.device)
+    engine = engine_for(config, chosen)
     return {
         "config": to_json(config),
         "backend": chosen.backend,

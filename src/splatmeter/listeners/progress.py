@@ -48,10 +48,12 @@ def sentence(event: Event) -> str:
     if isinstance(event, Started):
         views = f"{len(event.train_images)} training and {len(event.test_images)} test views"
         where = f" from step {event.step}" if event.step else ""
-        return f"Training{where}: {count_text(event.gaussians)} Gaussians, {views}"
+        exposed = ", exposures learned" if event.config.get("exposure", "none") != "none" else ""
+        return f"Training{where}: {count_text(event.gaussians)} Gaussians, {views}{exposed}"
     if isinstance(event, Evaluated):
         values = "  ".join(f"{name} {_metric(name, value)}" for name, value in event.metrics.items())
-        return f"[step {event.step}] {event.split}: {values}{_worst(event)}"
+        fitted = "" if event.exposure == "none" else f", exposure protocol {event.exposure}"
+        return f"[step {event.step}] {event.split}{fitted}: {values}{_worst(event)}"
     if isinstance(event, Saved):
         return f"[step {event.step}] saved {event.content}: {event.path}"
     if isinstance(event, Warned):

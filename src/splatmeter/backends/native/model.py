@@ -8,12 +8,12 @@ import numpy as np
 
 from splatmeter.backend import EngineMemory, Exposures, ExposureStep, OptimizerState, TrainStep
 from splatmeter.backends import lazy_adam
+from splatmeter.backends.exposure import FEATURES
 from splatmeter.backends.host_model import HostModel
 from splatmeter.backends.kernels import Kernels, Picture
 from splatmeter.backends.lazy_adam import PENDING_AGES, Pending
 from splatmeter.backends.native.engine import Engine, camera_row, look, rates_row
 from splatmeter.ops import F64, Pinhole, RasterSettings, Rates, Similarity, Table
-
 
 _AS_IT_IS = ExposureStep(-1, 0.0, 0.0)
 
@@ -40,7 +40,7 @@ class NativeModel(HostModel):
     def expose(self, exposures: Exposures) -> None:
         super().expose(exposures)
         arrays = (exposures.transforms, exposures.first, exposures.second)
-        self._handle.set_exposures(*arrays, exposures.visits)
+        self._handle.set_exposures(*arrays, exposures.visits, FEATURES)
 
     def _learn(self, order: TrainStep) -> tuple[Similarity, bool]:
         exposed = order.exposure or _AS_IT_IS
