@@ -23,6 +23,7 @@ from splatmeter.backends.native import native_backend, usable_threads
 from splatmeter.ops import RasterSettings
 from splatmeter.train.exposure import begun
 
+FORMATTER = argparse.RawDescriptionHelpFormatter
 WITH, WITHOUT = "affine", "none"
 
 

@@ -170,6 +170,7 @@ def test_levels_of_a_multi_scale_scene_are_averaged_apart(original: TinyRun) -> 
     found = _of_scale(Report({"psnr": 15.0, "ssim": 0.5, "l1": 0.1}, rows), views)
     assert found["levels"]["0"]["psnr"] == 10 and found["levels"]["1"]["psnr"] == 20
     about = {"model": "m", "step": 1, "gaussians": 1, "kernel_size": 0.1, "compensate": True, "lpips": None}
+    about |= {"exposure_protocol": "none"}
     assert "level" in text(about | {"splits": {"test": {"1": found}}})
 
 

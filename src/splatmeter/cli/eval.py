@@ -54,7 +54,7 @@ class EvalArguments(ModelArguments):
     test_count: int | None = None
     """Judge this many evenly spaced photos as held out instead."""
     exposure_protocol: ExposureProtocol | None = None
-    """As it is, or fitted on each photo's left half and judged on the right one; by default as the run did."""
+    """As it is, or fitted on a photo's left half and judged on the right one; by default as the run did."""
     train_views: int = TRAIN_VIEWS
     """How many training views to judge as well, evenly spread; 0 for none."""
     write_renders: bool = False

@@ -15,7 +15,7 @@ OURS = "splatmeter eval"
 @dataclasses.dataclass(frozen=True, slots=True)
 class Covered:
     runs: list[RunSample]
-    """With at most one evaluation for each split and step, from the judge that both arms share, by one rule."""
+    """With at most one evaluation for each split and step, by the judge and rule that both arms share."""
     lacking: tuple[str, ...]
     """What the protocol asks for and cannot be compared, one sentence each."""
 

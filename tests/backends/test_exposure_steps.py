@@ -1,4 +1,4 @@
-"""Exposures of photos: one call a step against its parts, any number of threads, what moves and what stays."""
+"""Exposures of photos: one call a step against its parts, any number of threads, what moves, what stays."""
 
 from __future__ import annotations
 
