@@ -104,6 +104,7 @@ struct LossValue { double l1, ssim; };
 struct Exposure {
   float transform[12];
   double gradient[12];  // of the loss with respect to it
+  bool unmixed = true;  // the picture's gradient shall be by its own colours; else by those that were compared
 };
 
 struct Engine {
@@ -140,6 +141,7 @@ struct Engine {
   Buffer<uint8_t> item_counts;     // of each pair
   Buffer<float> pair_gradients;    // [slots, kPairWidth]
   const float *color = nullptr, *transmittance = nullptr;
+  const float* unmix = nullptr;    // an exposure's transform that the picture's gradient has not in it yet
 
   // loss
   Buffer<float> window_planes, window_rows;

@@ -40,11 +40,14 @@ StepResult train_step(Engine& engine, LazyAdam& adam, Exposures& exposures, cons
   StepResult result;
   const bool exposed = order.exposure.photo >= 0;
   Exposure exposure = exposed ? exposure_of(exposures, order.exposure.photo) : Exposure{};
+  exposure.unmixed = false;  // the backward pass reads the gradient anyway
   result.loss = loss(engine, width, height, color, order.photo, float(order.ssim_weight), gradient, exposed ? &exposure : nullptr);
   const double total = (1 - order.ssim_weight) * result.loss.l1 + order.ssim_weight * (1 - result.loss.ssim);
   result.finite = std::isfinite(total);
   if (!result.finite) return result;
+  engine.unmix = exposed ? exposure.transform : nullptr;
   backward(engine, gradient, nullptr);
+  engine.unmix = nullptr;
   if (!order.learns) {
     update(engine, nullptr);
     return result;

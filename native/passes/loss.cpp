@@ -4,10 +4,10 @@
 // because fetching them from there is what takes longest.
 //
 // With an exposure, what is compared is the picture's colours times a matrix. They are made where a row is taken and the
-// matrix's gradient is summed up where a row's gradient is made, so that neither costs another walk over the image; only the
-// way back to the picture's own colours needs all three channels and is one.
+// matrix's gradient is summed up where a row's gradient is made, so that neither costs another walk over the image. The way
+// back to the picture's own colours needs all three channels; in a training step the next pass goes it, tile by tile.
 #include "../engine.hpp"
-#include "../simd.hpp"
+#include "../unmix.hpp"
 
 namespace splat::SPLAT_LEVEL {
 namespace {
@@ -209,8 +209,7 @@ LossValue do_block(Image& image, int block, bool anew, Rows* rows, Weights weigh
   return sums;
 }
 
-// From the gradient by what was compared to the one by the picture's own colours: the matrix's columns, in place.
-void unmix(Engine& engine, size_t plane, const float* matrix, float* gradient) {
+void unmix_all(Engine& engine, size_t plane, const float* transform, float* gradient) {
   constexpr size_t kStretch = 8192;
   engine.pool.each(int((plane + kStretch - 1) / kStretch), [&](int part, int) {
     const size_t end = plane < (part + 1) * kStretch ? plane : (part + 1) * kStretch;
@@ -218,7 +217,8 @@ void unmix(Engine& engine, size_t plane, const float* matrix, float* gradient) {
       const int n = end - i < 8 ? int(end - i) : 8;
       f8 g[3];
       for (int c = 0; c < 3; c++) g[c] = load_first(gradient + c * plane + i, n);
-      for (int c = 0; c < 3; c++) store_first(gradient + c * plane + i, g[0] * matrix[c] + g[1] * matrix[4 + c] + g[2] * matrix[8 + c], n);
+      unmix(g, transform);
+      for (int c = 0; c < 3; c++) store_first(gradient + c * plane + i, g[c], n);
     }
   });
 }
@@ -263,7 +263,7 @@ LossValue loss_of(Engine& engine, int width, int height, const float* render, co
   for (double& entry : exposure->gradient) entry = 0;
   for (int k = 0; k < 3 * blocks; k++)
     for (int c = 0; c < 4; c++) exposure->gradient[4 * (k / blocks) + c] += exposure_sums[4 * k + c];
-  if (gradient) unmix(engine, plane, exposure->transform, gradient);
+  if (gradient && exposure->unmixed) unmix_all(engine, plane, exposure->transform, gradient);
   return value;
 }
 

@@ -41,6 +41,16 @@ def test_only_the_left_half_is_fitted() -> None:
     assert (exposure.fitted(picture, photo) != exposure.fitted(picture, other)).any()
 
 
+def test_clipped_pixels_tell_nothing() -> None:
+    picture = render(60, 40) + 0.25
+    bright = 1.5 * picture
+    photo = np.rint(255 * bright).clip(0, 255).astype(np.uint8)
+    assert 0.2 < (photo == 255).any(axis=0).mean() < 0.9
+    gains = exposure.fit(picture, photo)
+    np.testing.assert_allclose(gains[:, :3], 1.5 * np.eye(3), atol=0.03)
+    np.testing.assert_array_equal(exposure.fit(picture, np.full_like(photo, 255)), np.eye(3, 4))
+
+
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_what_says_nothing_changes_nothing(width: int) -> None:
     """A picture too narrow for halves, and one that is black all over."""

@@ -2,7 +2,7 @@
 
 How a held-out photo was exposed cannot be known from other photos. `left-half` fits a 3x4 colour transform by
 least squares on the left half of the photo and judges the right half alone: nothing that is judged was
-fitted. Figures of different rules tell different things and are never compared.
+fitted. Pixels of which a channel is clipped (0 or 255) tell only a bound and are left out of the fit. Figures of different rules tell different things and are never compared.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ def fitted(render: F32, photo: Pixels) -> F32:
 
 
 def fit(render: F32, photo: Pixels) -> F64:
-    """(A | b) [3, 4] with the least sum of (A render + b - photo)^2."""
-    colors = np.ones((4, render[0].size))  # [4, pixels]
-    colors[:3] = render.reshape(3, -1)
-    wanted = photo.reshape(3, -1) / 255.0  # [3, pixels]
+    """(A | b) [3, 4] with the least sum of (A render + b - photo)^2 over pixels that are not clipped."""
+    told = ((photo > 0) & (photo < 255)).all(axis=0)  # [H, W]
+    colors = np.ones((4, np.count_nonzero(told)))  # [4, pixels]
+    colors[:3] = render[:, told]
+    wanted = photo[:, told] / 255.0  # [3, pixels]
     ridge = RIDGE * max(1, colors.shape[1]) * np.eye(4)
     moments = colors @ colors.T + ridge  # [4, 4]
     products = wanted @ colors.T + ridge[:3]  # [3, 4]
