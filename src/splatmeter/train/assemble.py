@@ -58,6 +58,7 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
             "Raise --iterations to go on."
         )
     told = exposure.complete(state.model, config, len(scene.train), start is not None)
+    told += exposure.advice(config, bool(scene.test))
     densifier = Densifier(config.densify_settings(scene.extent))
     growth = Growth(config, densifier, tuple(view.camera for view in scene.train))
     if start is None or start.suffix == ".pth":

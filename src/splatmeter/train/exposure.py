@@ -97,6 +97,16 @@ def restored(
     return exposures
 
 
+def advice(config: TrainConfig, tested: bool) -> tuple[str, ...]:
+    """Pictures have the mean exposure: against photos that have another one they must look wrong."""
+    if config.exposure == "none" or config.exposure_protocol != "none" or not tested:
+        return ()
+    return (
+        "Exposures are learned, but test views are judged as they are: where they differ in exposure too, their "
+        "metrics fall. Judge them with --exposure-protocol left-half.",
+    )
+
+
 def complete(model: Model, config: TrainConfig, photos: int, resumed: bool) -> tuple[str, ...]:
     """Exposures for a model that has none yet; says so where a checkpoint did not know of them."""
     if config.exposure == "none" or model.exposures() is not None:
