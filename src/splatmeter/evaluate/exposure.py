@@ -2,7 +2,8 @@
 
 How a held-out photo was exposed cannot be known from other photos. `left-half` fits a 3x4 colour transform by
 least squares on the left half of the photo and judges the right half alone: nothing that is judged was
-fitted. Pixels of which a channel is clipped (0 or 255) tell only a bound and are left out of the fit. Figures of different rules tell different things and are never compared.
+fitted. Pixels of which a channel is clipped (0 or 255) tell only a bound and are left out of the fit.
+Figures of different rules tell different things and are never compared.
 """
 
 from __future__ import annotations

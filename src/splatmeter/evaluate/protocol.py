@@ -63,7 +63,7 @@ def evaluate_views(
         if successor is not None:
             photos.prefetch(successor.photo)
         pictures = _pictures(view, render, photos, scale, exposure)
-        looked_at = [judged(picture, exposure) for picture in pictures]
+        looked_at = (judged(pictures[0], exposure), judged(pictures[1], exposure))
         found = dict(measure(*looked_at, similarity))
         if perceptual is not None:
             found["lpips"] = perceptual(*looked_at)

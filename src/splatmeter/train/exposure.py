@@ -102,8 +102,8 @@ def advice(config: TrainConfig, tested: bool) -> tuple[str, ...]:
     if config.exposure == "none" or config.exposure_protocol != "none" or not tested:
         return ()
     return (
-        "Exposures are learned, but test views are judged as they are: where they differ in exposure too, their "
-        "metrics fall. Judge them with --exposure-protocol left-half.",
+        "Exposures are learned, but test views are judged as they are: where they differ in exposure too, "
+        "their metrics fall. Judge them with --exposure-protocol left-half.",
     )
 
 
