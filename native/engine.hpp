@@ -100,6 +100,13 @@ inline constexpr const char* kPassNames[kPasses] = {"project", "sort", "bin", "b
 
 struct LossValue { double l1, ssim; };
 
+// How a photo was exposed: its colours are `transform` (3x4, row by row; the last column is added) times the picture's.
+struct Exposure {
+  float transform[12];
+  double gradient[12];  // of the loss with respect to it
+  bool unmixed = true;  // the picture's gradient shall be by its own colours; else by those that were compared
+};
+
 struct Engine {
   explicit Engine(int threads) : pool(threads) {}
   ThreadPool pool;
@@ -134,10 +141,12 @@ struct Engine {
   Buffer<uint8_t> item_counts;     // of each pair
   Buffer<float> pair_gradients;    // [slots, kPairWidth]
   const float *color = nullptr, *transmittance = nullptr;
+  const float* unmix = nullptr;    // an exposure's transform that the picture's gradient has not in it yet
 
   // loss
   Buffer<float> window_planes, window_rows;
   Buffer<LossValue> loss_sums;      // by channel and block of rows
+  Buffer<double> exposure_sums;     // by channel and block of rows, four each
 
   Buffer<float> step_images;        // of a training step: colour, its gradient, transmittance
 
@@ -157,7 +166,7 @@ struct Kernels {
   void (*gradients)(Engine&, const GradientArrays&);
   void (*adam)(ThreadPool&, Table&, const float* geometry, const float* harmonics, const AdamStep&);
   void (*settle)(ThreadPool&, Table&);
-  LossValue (*loss)(Engine&, int width, int height, const float* image, const uint8_t* photo, float ssim_weight, float* gradient);
+  LossValue (*loss)(Engine&, int width, int height, const float* image, const uint8_t* photo, float ssim_weight, float* gradient, Exposure*);
   void (*sampling_distance)(ThreadPool&, int count, const float* means, int cameras, const Camera*, float* distance);
   void (*explore)(ThreadPool&, Table&, const Exploration&);
 };

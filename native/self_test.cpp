@@ -80,6 +80,7 @@ struct Scene {
 struct Result {
   Floats color = Floats(3 * kWidth * kHeight), transmittance = Floats(kWidth * kHeight), loss_gradient = color;
   Floats geometry_gradient = Floats(kCount * kGeometryWidth), harmonics_gradient = Floats(kCount * kHarmonicsWidth);
+  Floats exposed_gradient = color, exposure;
   Floats loss, distance = Floats(kCount), explored;
   Scene after;
 };
@@ -110,8 +111,12 @@ void run(const Kernels& kernels, Result& r) {
   for (float& value : engine.settings.background) value = 0.4f;
   kernels.project(engine), kernels.sort_by_depth(engine), kernels.bin(engine);
   kernels.blend_forward(engine, r.color.data(), r.transmittance.data());
-  const LossValue value = kernels.loss(engine, kWidth, kHeight, r.color.data(), r.after.photo.data(), 0.2f, r.loss_gradient.data());
+  const LossValue value = kernels.loss(engine, kWidth, kHeight, r.color.data(), r.after.photo.data(), 0.2f, r.loss_gradient.data(), nullptr);
   r.loss = {float(value.l1), float(value.ssim)};
+  Exposure exposure = {{0.9f, 0.1f, -0.05f, 0.02f, 0.05f, 1.2f, 0.1f, -0.03f, -0.1f, 0.05f, 0.8f, 0.01f}, {}};
+  const LossValue exposed = kernels.loss(engine, kWidth, kHeight, r.color.data(), r.after.photo.data(), 0.2f, r.exposed_gradient.data(), &exposure);
+  r.exposure = {float(exposed.l1), float(exposed.ssim)};
+  for (double entry : exposure.gradient) r.exposure.push_back(float(entry));
   kernels.blend_backward(engine, r.loss_gradient.data(), nullptr);
   Floats mean2d(2 * kCount), absolute(kCount);
   bool visible[kCount] = {};
@@ -146,6 +151,7 @@ std::string disagreement(const Kernels& candidate, const Kernels& trusted) {
   run(candidate, a), run(trusted, b);
   if (apart(a.color, b.color) || apart(a.transmittance, b.transmittance)) return "the image";
   if (apart(a.loss, b.loss) || apart(a.loss_gradient, b.loss_gradient)) return "the loss";
+  if (apart(a.exposure, b.exposure) || apart(a.exposed_gradient, b.exposed_gradient)) return "the exposure";
   if (apart(a.geometry_gradient, b.geometry_gradient, nullptr, kGeometryWidth)) return "the gradient of the geometry";
   if (apart(a.harmonics_gradient, b.harmonics_gradient)) return "the gradient of the harmonics";
   if (apart(a.after.geometry, b.after.geometry, before.geometry.data(), kGeometryWidth)) return "the geometry after a step";

@@ -26,29 +26,35 @@ void update(Engine& engine, const AdamStep* step) {
   kernels().update(engine, step);
 }
 
-LossValue loss(Engine& engine, int width, int height, const float* image, const uint8_t* photo, float ssim_weight, float* gradient) {
+LossValue loss(Engine& engine, int width, int height, const float* image, const uint8_t* photo, float ssim_weight, float* gradient, Exposure* exposure) {
   Stopwatch w{engine.seconds[kLoss]};
-  return kernels().loss(engine, width, height, image, photo, ssim_weight, gradient);
+  return kernels().loss(engine, width, height, image, photo, ssim_weight, gradient, exposure);
 }
 
-StepResult train_step(Engine& engine, LazyAdam& adam, const StepOrder& order) {
+StepResult train_step(Engine& engine, LazyAdam& adam, Exposures& exposures, const StepOrder& order) {
   const int width = engine.camera.width, height = engine.camera.height;
   const size_t pixels = size_t(width) * height;
   float* color = engine.step_images.at_least(7 * pixels);
   float *gradient = color + 3 * pixels, *transmittance = gradient + 3 * pixels;
   forward(engine, color, transmittance);
   StepResult result;
-  result.loss = loss(engine, width, height, color, order.photo, float(order.ssim_weight), gradient);
+  const bool exposed = order.exposure.photo >= 0;
+  Exposure exposure = exposed ? exposure_of(exposures, order.exposure.photo) : Exposure{};
+  exposure.unmixed = false;  // the backward pass reads the gradient anyway
+  result.loss = loss(engine, width, height, color, order.photo, float(order.ssim_weight), gradient, exposed ? &exposure : nullptr);
   const double total = (1 - order.ssim_weight) * result.loss.l1 + order.ssim_weight * (1 - result.loss.ssim);
   result.finite = std::isfinite(total);
   if (!result.finite) return result;
+  engine.unmix = exposed ? exposure.transform : nullptr;
   backward(engine, gradient, nullptr);
+  engine.unmix = nullptr;
   if (!order.learns) {
     update(engine, nullptr);
     return result;
   }
   const AdamStep step = adam_step(adam.steps + 1, order.rates, adam.constants);
   update(engine, &step);
+  if (exposed) learn_exposure(exposures, order.exposure, exposure.gradient, adam.constants);
   adam.advance(order.rates);
   engine.table.pending = adam.pending();
   if (adam.steps % adam.settle_interval == 0) kernels().settle(engine.pool, engine.table);  // by the count alone: a resumed run does the same

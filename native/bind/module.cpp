@@ -47,16 +47,17 @@ class PyEngine {
   // L1, SSIM, and whether the loss is a number; where it is not, nothing was changed.
   nb::tuple train_step(PyTable& table, const std::vector<double>& camera, int degree, float kernel_size, bool compensate,
                        const std::vector<float>& background, float max_alpha, bool absolute, Photo photo, double ssim_weight,
-                       const std::vector<double>& rates, bool learns) {
+                       const std::vector<double>& rates, bool learns, int exposed_photo, double exposure_rate, double exposure_pull) {
     require(table.table.geometry_moments, "a table without moments cannot be trained");
     look(table, camera, degree, kernel_size, compensate, background, max_alpha, absolute);
     const Camera& c = engine_.camera;
     require(photo.shape(0) == 3 && int(photo.shape(1)) == c.height && int(photo.shape(2)) == c.width, "the photo does not fit the camera");
-    const StepOrder order{photo.data(), ssim_weight, rates_of(rates), learns};
+    require(exposed_photo >= -1 && exposed_photo < table.exposures.count, "there is no exposure of that photo");
+    const StepOrder order{photo.data(), ssim_weight, rates_of(rates), learns, {exposed_photo, exposure_rate, exposure_pull}};
     StepResult result;
     {
       nb::gil_scoped_release unlocked;
-      result = splat::train_step(engine_, table.adam, order);
+      result = splat::train_step(engine_, table.adam, table.exposures, order);
       table.table.pending = table.adam.pending();
     }
     return nb::make_tuple(result.loss.l1, result.loss.ssim, result.finite);
@@ -97,6 +98,21 @@ class PyEngine {
       nb::gil_scoped_release unlocked;
       value = splat::loss(engine_, int(render.shape(2)), int(render.shape(1)), render.data(), photo.data(), ssim_weight, gradient);
     }
+    return nb::make_tuple(value.l1, value.ssim);
+  }
+
+  nb::tuple exposed_loss(Floats<3> render, Photo photo, float ssim_weight, Floats<2> transform, Floats<3> gradient, WritableDoubles<2> transform_gradient) {
+    require(render.shape(0) == 3 && photo.shape(0) == 3 && render.shape(1) == photo.shape(1) && render.shape(2) == photo.shape(2) &&
+            gradient.size() == render.size(), "render, photo and gradient differ in size");
+    require(transform.size() == kExposureWidth && transform_gradient.size() == kExposureWidth, "an exposure is [3, 4]");
+    Exposure exposure{};
+    std::copy_n(transform.data(), kExposureWidth, exposure.transform);
+    LossValue value;
+    {
+      nb::gil_scoped_release unlocked;
+      value = splat::loss(engine_, int(render.shape(2)), int(render.shape(1)), render.data(), photo.data(), ssim_weight, gradient.data(), &exposure);
+    }
+    std::copy_n(exposure.gradient, kExposureWidth, transform_gradient.data());
     return nb::make_tuple(value.l1, value.ssim);
   }
 
@@ -237,6 +253,7 @@ void bind_cuda(nb::module_& module);
 NB_MODULE(_native, m) {
   nb::class_<PyTable> table(m, "Table");
   table.def(nb::init<Floats<2>, Floats<2>, Floats<2>, Floats<2>, Floats<2>>());
+  table.def("set_exposures", &PyTable::set_exposures);
   bind_account(table);
   nb::class_<PyEngine>(m, "Engine")
       .def(nb::init<int>())
@@ -246,6 +263,7 @@ NB_MODULE(_native, m) {
       .def("gradients", &PyEngine::gradients, nb::arg("number"), nb::arg("color_gradient"), nb::arg("transmittance_gradient").none(),
            nb::arg("geometry"), nb::arg("harmonics"), nb::arg("mean2d"), nb::arg("absolute"), nb::arg("visible"))
       .def("loss", &PyEngine::loss, nb::arg("render"), nb::arg("photo"), nb::arg("ssim_weight"), nb::arg("gradient").none())
+      .def("exposed_loss", &PyEngine::exposed_loss)
       .def("adam", &PyEngine::adam)
       .def("settle", &PyEngine::settle)
       .def("explore", &PyEngine::explore)

@@ -3,6 +3,7 @@
 // R starts as the pixel's finished colour times g and loses w c.g at each Gaussian. Then
 // q = dL/d(ln alpha) = w c.g - R alpha / (1 - alpha); sums of q with powers of (dx, e) are all a Gaussian needs.
 #include "../blend.hpp"
+#include "../unmix.hpp"
 
 namespace splat::SPLAT_LEVEL {
 namespace {
@@ -20,11 +21,12 @@ INLINE void open_tile(const Engine& engine, const Inputs& in, int x0, int y0, St
       int n = y0 + r < height ? width - x0 - 8 * s : 0;
       n = n < 0 ? 0 : n > 8 ? 8 : n;
       size_t at = size_t(y0 + r) * width + x0 + 8 * s;
-      f8 behind = all(0.f);
+      f8 behind = all(0.f), g[3];
+      for (int c = 0; c < 3; c++) g[c] = n ? load_first(in.color_gradient + c * plane + at, n) : all(0.f);
+      if (engine.unmix) unmix(g, engine.unmix);
       for (int c = 0; c < 3; c++) {
-        f8 g = n ? load_first(in.color_gradient + c * plane + at, n) : all(0.f);
-        if (n) behind += g * load_first(engine.color + c * plane + at, n);
-        store(state.at[s][r][kRed + c], g);
+        if (n) behind += g[c] * load_first(engine.color + c * plane + at, n);
+        store(state.at[s][r][kRed + c], g[c]);
       }
       if (n && in.transmittance_gradient)
         behind += load_first(in.transmittance_gradient + at, n) * load_first(engine.transmittance + at, n);

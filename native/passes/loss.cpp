@@ -2,8 +2,12 @@
 // padding: of the images' moments first, then of SSIM's derivatives with respect to these moments. Of either only as many
 // rows exist as two windows one below the other need; they slide down the image in the second-level cache. Two at a time,
 // because fetching them from there is what takes longest.
+//
+// With an exposure, what is compared is the picture's colours times a matrix. They are made where a row is taken and the
+// matrix's gradient is summed up where a row's gradient is made, so that neither costs another walk over the image. The way
+// back to the picture's own colours needs all three channels; in a training step the next pass goes it, tile by tile.
 #include "../engine.hpp"
-#include "../simd.hpp"
+#include "../unmix.hpp"
 
 namespace splat::SPLAT_LEVEL {
 namespace {
@@ -66,6 +70,8 @@ struct Image {
   Sliding moments, maps;
   int first = 0, next = 0;  // rows of the image that came into the window since it was begun anew
   double similarities[kRing] = {};  // of the last rows
+  const float* planes[3] = {};      // of the picture, and this channel's row of the exposure's matrix
+  float mix[4] = {};
   bool has(int y) const { return y >= 0 && y < height; }
 };
 
@@ -98,6 +104,13 @@ INLINE void down(const Sliding& sliding, int width, Rows* rows) {
   });
 }
 
+INLINE f8 mixed(const Image& image, size_t at, int n) {
+  f8 sum = load_first(image.planes[0] + at, n) * image.mix[0] + image.mix[3];
+  for (int c = 1; c < 3; c++) sum += load_first(image.planes[c] + at, n) * image.mix[c];
+  return n == 8 ? sum : keep_where(lane_mask(n), sum);
+}
+
+template <bool Exposed>
 INLINE void take_row(Image& image, int y) {
   float* to = image.moments.next();
   if (!image.has(y)) {
@@ -108,7 +121,7 @@ INLINE void take_row(Image& image, int y) {
   each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
     uint64_t bytes = 0;
     memcpy(&bytes, image.photo + row + x, size_t(n));
-    const f8 u = load_first(image.render + row + x, n), v = bytes_to_float(bytes) * (1.f / 255.f);
+    const f8 u = Exposed ? mixed(image, row + x, n) : load_first(image.render + row + x, n), v = bytes_to_float(bytes) * (1.f / 255.f);
     const f8 moments[kMoments] = {u, v, u * u + v * v, u * v};
     for (int q = 0; q < kMoments; q++) store(to + kMoments * x + 8 * q, moments[q]);
   });
@@ -153,25 +166,36 @@ INLINE f8 sign_of(f8 v) { return keep_where(v != 0.f, (f8)(((i8)v & (i8)all(-0.f
 
 struct Weights { float ssim, l1; };
 
-INLINE void gradient_row(int width, const float* moments, const Rows& rows, Weights weights, float* gradient) {
-  each_vector(width, [&](int x, int n) __attribute__((always_inline)) {
+// Of a row of the image; what the exposure's gradient gets of it is added to `sums`: by colours, and of the constant.
+template <bool Exposed>
+INLINE void gradient_row(const Image& image, int y, const float* moments, const Rows& rows, Weights weights, float* gradient, double* sums) {
+  const size_t row = size_t(y) * image.width;
+  f8 parts[4] = {all(0.f), all(0.f), all(0.f), all(0.f)};
+  each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
     const f8 u = load(moments + kMoments * x), v = load(moments + kMoments * x + 8);
     f8 by_mean = across(rows.row[0], x), by_squares = across(rows.row[1], x), by_uv = across(rows.row[2], x);
     f8 g = weights.ssim * (by_mean + 2 * u * by_squares + v * by_uv) + weights.l1 * sign_of(u - v);
-    store_first(gradient + x, g, n);
+    store_first(gradient + row + x, g, n);
+    if constexpr (!Exposed) return;
+    if (n < 8) g = keep_where(lane_mask(n), g);
+    for (int c = 0; c < 3; c++) parts[c] += g * load_first(image.planes[c] + row + x, n);
+    parts[3] += g;
   });
+  if (Exposed)
+    for (int c = 0; c < 4; c++) sums[c] += sum_of(parts[c]);
 }
 
 // A block of rows; gradient is null if only the sums are wanted. A row's gradient needs the derivatives five rows further
 // down, and these the images another five: so far a row lags behind the last one taken. Unless the block before was done just
 // now, as many rows above it are taken first.
-LossValue do_block(Image& image, int block, bool anew, Rows* rows, Weights weights, float* gradient) {
+template <bool Exposed>
+LossValue do_block(Image& image, int block, bool anew, Rows* rows, Weights weights, float* gradient, double* exposure_sums) {
   const int lag = gradient ? 2 * kRadius : kRadius;
   const int begin = block * kBlockRows, end = begin + kBlockRows < image.height ? begin + kBlockRows : image.height;
   if (anew) image.first = image.next = begin - lag;
   LossValue sums{0, 0};
   for (; image.next < end + lag; image.next += kAtOnce) {
-    for (int r = 0; r < kAtOnce; r++) take_row(image, image.next + r);
+    for (int r = 0; r < kAtOnce; r++) take_row<Exposed>(image, image.next + r);
     const int middle = image.next - kRadius, y = image.next - lag;
     if (middle >= image.first + kRadius) compare_rows(image, middle, rows, gradient);
     if (y < begin) continue;
@@ -179,15 +203,28 @@ LossValue do_block(Image& image, int block, bool anew, Rows* rows, Weights weigh
     for (int r = 0; r < kAtOnce && y + r < end; r++) {
       const float* moments = image.moments.row[2 * kRadius - lag + r];
       sums.ssim += image.similarities[(y + r) % kRing], sums.l1 += l1_row(image.width, moments);
-      if (gradient) gradient_row(image.width, moments, rows[r], weights, gradient + size_t(y + r) * image.width);
+      if (gradient) gradient_row<Exposed>(image, y + r, moments, rows[r], weights, gradient, exposure_sums);
     }
   }
   return sums;
 }
 
-}  // namespace
+void unmix_all(Engine& engine, size_t plane, const float* transform, float* gradient) {
+  constexpr size_t kStretch = 8192;
+  engine.pool.each(int((plane + kStretch - 1) / kStretch), [&](int part, int) {
+    const size_t end = plane < (part + 1) * kStretch ? plane : (part + 1) * kStretch;
+    for (size_t i = part * kStretch; i < end; i += 8) {
+      const int n = end - i < 8 ? int(end - i) : 8;
+      f8 g[3];
+      for (int c = 0; c < 3; c++) g[c] = load_first(gradient + c * plane + i, n);
+      unmix(g, transform);
+      for (int c = 0; c < 3; c++) store_first(gradient + c * plane + i, g[c], n);
+    }
+  });
+}
 
-LossValue loss(Engine& engine, int width, int height, const float* render, const uint8_t* photo, float ssim_weight, float* gradient) {
+template <bool Exposed>
+LossValue loss_of(Engine& engine, int width, int height, const float* render, const uint8_t* photo, float ssim_weight, float* gradient, Exposure* exposure) {
   const size_t plane = size_t(width) * height;
   const int threads = engine.pool.size();
   const int vectors = (width + 7) / 8, stride = 8 * vectors + 2 * kMargin;
@@ -199,6 +236,8 @@ LossValue loss(Engine& engine, int width, int height, const float* render, const
   memset(row_memory, 0, threads * kAtOnce * row_floats * sizeof(float));
   const int blocks = (height + kBlockRows - 1) / kBlockRows;  // of each channel; sums are kept by block, whoever did it
   LossValue* sums = engine.loss_sums.at_least(3 * blocks);
+  double* exposure_sums = Exposed ? engine.exposure_sums.at_least(12 * blocks) : nullptr;
+  if (Exposed) memset(exposure_sums, 0, 12 * size_t(blocks) * sizeof(double));
   const float scale = 1.f / (3.f * plane);
   const Weights weights{-ssim_weight * scale, (1 - ssim_weight) * scale};
   engine.pool.each_in_runs(3 * blocks, [&](auto&& next_block, int worker) {
@@ -209,14 +248,30 @@ LossValue loss(Engine& engine, int width, int height, const float* render, const
     for (int before = -1, k; (k = next_block()) >= 0; before = k) {
       const size_t channel = size_t(k / blocks) * plane;
       image.render = render + channel, image.photo = photo + channel;
+      if (Exposed) {
+        for (int c = 0; c < 3; c++) image.planes[c] = render + c * plane;
+        memcpy(image.mix, exposure->transform + 4 * (k / blocks), sizeof image.mix);
+      }
       const bool anew = k != before + 1 || k % blocks == 0;
-      sums[k] = do_block(image, k % blocks, anew, rows, weights, gradient ? gradient + channel : nullptr);
+      sums[k] = do_block<Exposed>(image, k % blocks, anew, rows, weights, gradient ? gradient + channel : nullptr, Exposed ? exposure_sums + 4 * k : nullptr);
     }
   });
   LossValue value{0, 0};
   for (int k = 0; k < 3 * blocks; k++) value.ssim += sums[k].ssim, value.l1 += sums[k].l1;
   value.ssim /= 3.0 * plane, value.l1 /= 3.0 * plane;
+  if (!Exposed) return value;
+  for (double& entry : exposure->gradient) entry = 0;
+  for (int k = 0; k < 3 * blocks; k++)
+    for (int c = 0; c < 4; c++) exposure->gradient[4 * (k / blocks) + c] += exposure_sums[4 * k + c];
+  if (gradient && exposure->unmixed) unmix_all(engine, plane, exposure->transform, gradient);
   return value;
+}
+
+}  // namespace
+
+LossValue loss(Engine& engine, int width, int height, const float* render, const uint8_t* photo, float ssim_weight, float* gradient, Exposure* exposure) {
+  return exposure ? loss_of<true>(engine, width, height, render, photo, ssim_weight, gradient, exposure)
+                  : loss_of<false>(engine, width, height, render, photo, ssim_weight, gradient, nullptr);
 }
 
 }  // namespace splat::SPLAT_LEVEL

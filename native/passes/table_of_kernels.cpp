@@ -15,7 +15,7 @@ void update(Engine&, const AdamStep*);
 void gradients(Engine&, const GradientArrays&);
 void adam(ThreadPool&, Table&, const float*, const float*, const AdamStep&);
 void settle(ThreadPool&, Table&);
-LossValue loss(Engine&, int, int, const float*, const uint8_t*, float, float*);
+LossValue loss(Engine&, int, int, const float*, const uint8_t*, float, float*, Exposure*);
 void sampling_distance(ThreadPool&, int, const float*, int, const Camera*, float*);
 void explore(ThreadPool&, Table&, const Exploration&);
 

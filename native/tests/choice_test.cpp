@@ -26,8 +26,14 @@ constexpr Planted kPlanted[] = {
        uint32_t* order = e.depth_order.data();
        for (int i = 0; i + 1 < e.visible_count; i += 2) std::swap(order[i], order[i + 1]);
      }; }},
-    {"a loss without structure", [](Kernels& k) { k.loss = [](Engine& e, int w, int h, const float* image, const uint8_t* photo, float, float* gradient) {
-       return honest->loss(e, w, h, image, photo, 0, gradient);
+    {"a loss without structure", [](Kernels& k) { k.loss = [](Engine& e, int w, int h, const float* image, const uint8_t* photo, float, float* gradient, Exposure* exposure) {
+       return honest->loss(e, w, h, image, photo, 0, gradient, exposure);
+     }; }},
+    {"an exposure whose gradient is 5 % off", [](Kernels& k) { k.loss = [](Engine& e, int w, int h, const float* image, const uint8_t* photo, float ssim, float* gradient, Exposure* exposure) {
+       const LossValue value = honest->loss(e, w, h, image, photo, ssim, gradient, exposure);
+       if (exposure)
+         for (double& entry : exposure->gradient) entry *= 1.05;
+       return value;
      }; }},
     {"a backward pass that is 5 % off", [](Kernels& k) { k.blend_backward = [](Engine& e, const float* color, const float* transmittance) {
        Floats more(color, color + 3 * size_t(e.camera.width) * e.camera.height);

@@ -55,14 +55,45 @@ void the_loss_of_equal_images_is_zero(const Kernels& kernels) {
     std::vector<uint8_t> photo(values);
     for (size_t i = 0; i < values; i++) photo[i] = uint8_t(i * 37), render[i] = float(photo[i]) * (1.f / 255.f);
     Engine one(1), three(3);
-    const LossValue equal = kernels.loss(one, size[0], size[1], render.data(), photo.data(), 0.2f, gradient.data());
+    const LossValue equal = kernels.loss(one, size[0], size[1], render.data(), photo.data(), 0.2f, gradient.data(), nullptr);
     check(equal.l1 == 0 && std::fabs(equal.ssim - 1) < 1e-6, "equal images have no loss");
     for (float& value : render) value = 1 - value;
-    const LossValue apart = kernels.loss(one, size[0], size[1], render.data(), photo.data(), 0.2f, gradient.data());
-    const LossValue without = kernels.loss(three, size[0], size[1], render.data(), photo.data(), 0.2f, nullptr);
+    const LossValue apart = kernels.loss(one, size[0], size[1], render.data(), photo.data(), 0.2f, gradient.data(), nullptr);
+    const LossValue without = kernels.loss(three, size[0], size[1], render.data(), photo.data(), 0.2f, nullptr, nullptr);
     check(apart.l1 > 0 && apart.ssim < 1, "other images have a loss");
     check(apart.l1 == without.l1 && apart.ssim == without.ssim, "the loss is the same with and without gradient");
   }
+}
+
+// The identity is no exposure at all, and its gradient is what the picture's colours and gradient give.
+void an_exposure_is_applied_to_the_picture(const Kernels& kernels) {
+  const int width = 29, height = 37;
+  const size_t plane = size_t(width) * height;
+  Floats render(3 * plane), gradient(3 * plane), own(3 * plane), mixed(3 * plane);
+  std::vector<uint8_t> photo(3 * plane);
+  for (size_t i = 0; i < 3 * plane; i++) photo[i] = uint8_t(i * 37), render[i] = float(i * 53 % 101) * 0.01f;
+  Engine one(1), three(3);
+  Exposure identity = {{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}, {}};
+  const LossValue plain = kernels.loss(one, width, height, render.data(), photo.data(), 0.2f, own.data(), nullptr);
+  const LossValue same = kernels.loss(three, width, height, render.data(), photo.data(), 0.2f, gradient.data(), &identity);
+  check(plain.l1 == same.l1 && plain.ssim == same.ssim && same_bits(own, gradient), "the identity changes nothing");
+  for (int c = 0; c < 3; c++) {
+    double sum = 0, constant = 0;
+    for (size_t i = 0; i < plane; i++) sum += double(own[c * plane + i]) * render[i], constant += own[c * plane + i];
+    check(std::fabs(identity.gradient[4 * c] - sum) < 1e-5 && std::fabs(identity.gradient[4 * c + 3] - constant) < 1e-5, "an exposure's gradient is a sum over pixels");
+  }
+  Exposure warm = {{1.2f, 0.1f, 0, 0.02f, 0, 0.9f, 0.05f, 0, 0.1f, 0, 0.7f, -0.01f}, {}};
+  for (size_t i = 0; i < plane; i++)
+    for (int c = 0; c < 3; c++) {
+      const float* row = warm.transform + 4 * c;
+      mixed[c * plane + i] = row[0] * render[i] + row[1] * render[plane + i] + row[2] * render[2 * plane + i] + row[3];
+    }
+  const LossValue exposed = kernels.loss(one, width, height, render.data(), photo.data(), 0.2f, gradient.data(), &warm);
+  const LossValue expected = kernels.loss(one, width, height, mixed.data(), photo.data(), 0.2f, own.data(), nullptr);
+  check(std::fabs(exposed.l1 - expected.l1) < 1e-6 && std::fabs(exposed.ssim - expected.ssim) < 1e-5, "an exposed picture has the loss of its colours");
+  Exposure again = {{1.2f, 0.1f, 0, 0.02f, 0, 0.9f, 0.05f, 0, 0.1f, 0, 0.7f, -0.01f}, {}};
+  kernels.loss(three, width, height, render.data(), photo.data(), 0.2f, own.data(), &again);
+  check(same_bits(own, gradient) && !std::memcmp(warm.gradient, again.gradient, sizeof warm.gradient), "exposures have the same bits for any number of threads");
 }
 
 }  // namespace
@@ -71,6 +102,7 @@ void test_images(const Kernels& kernels) {
   no_gaussians_leave_the_background(kernels);
   lazy_rows_look_like_settled_ones(kernels);
   the_loss_of_equal_images_is_zero(kernels);
+  an_exposure_is_applied_to_the_picture(kernels);
 }
 
 }  // namespace splat::testing

@@ -6,6 +6,7 @@ namespace splat::testing {
 namespace {
 
 constexpr int kWidth = 50, kHeight = 37, kSteps = 12, kSettleInterval = 5;
+constexpr int kPhotos = 4;
 constexpr Rates kRates = {1e-3, 2e-3, 1e-4, 0.05, 5e-3, 1e-3};
 
 LazyAdam lazy_adam() {
@@ -18,6 +19,12 @@ LazyAdam lazy_adam() {
   return adam;
 }
 
+std::vector<double> identities() {
+  std::vector<double> all(kExposureWidth * kPhotos);
+  for (size_t k = 0; k < all.size(); k++) all[k] = k % kExposureWidth % 5 == 0;
+  return all;
+}
+
 class Training {
  public:
   explicit Training(int threads) : engine_(threads), model_(400), photo_(3 * kWidth * kHeight) {
@@ -26,19 +33,22 @@ class Training {
 
   StepResult step(int number, float background = 0.2f) {
     look(number, background);
-    const StepOrder order{photo_.data(), 0.2, rates(number), number % 4 != 0};
-    return train_step(engine_, adam_, order);
+    const StepOrder order{photo_.data(), 0.2, rates(number), number % 4 != 0, exposure_step(number)};
+    return train_step(engine_, adam_, exposures_, order);
   }
 
   void step_by_passes(int number) {
     look(number, 0.2f);
     Floats color(3 * kWidth * kHeight), gradient(color.size()), transmittance(kWidth * kHeight);
     forward(engine_, color.data(), transmittance.data());
-    loss(engine_, kWidth, kHeight, color.data(), photo_.data(), 0.2f, gradient.data());
+    const ExposureStep exposed = exposure_step(number);
+    Exposure exposure = exposure_of(exposures_, exposed.photo < 0 ? 0 : exposed.photo);
+    loss(engine_, kWidth, kHeight, color.data(), photo_.data(), 0.2f, gradient.data(), exposed.photo < 0 ? nullptr : &exposure);
     backward(engine_, gradient.data(), nullptr);
     if (number % 4 == 0) return update(engine_, nullptr);
     const AdamStep step = splat::adam_step(adam_.steps + 1, rates(number), adam_.constants);
     update(engine_, &step);
+    if (exposed.photo >= 0) learn_exposure(exposures_, exposed, exposure.gradient, adam_.constants);
     adam_.advance(rates(number));
     Table table = model_table();
     if (adam_.steps % kSettleInterval == 0) kernels().settle(engine_.pool, table);
@@ -49,16 +59,22 @@ class Training {
     for (const Floats* part : {&model_.geometry, &model_.harmonics, &model_.moments, &model_.first, &model_.second})
       kept.insert(kept.end(), part->begin(), part->end());
     for (double drift : adam_.drifts) kept.push_back(float(drift));
+    for (const auto* part : {&transforms_, &first_, &second_, &visits_})
+      for (double value : *part) kept.push_back(float(value));
     return kept;
   }
 
   LazyAdam& adam() { return adam_; }
+  const std::vector<double>& transforms() const { return transforms_; }
 
  private:
   static Rates rates(int number) {
     Rates now = kRates;
     now.mean *= std::pow(0.9, number), now.scale *= number > 6 ? 0.5 : 1;  // what is owed must follow both
     return now;
+  }
+  static ExposureStep exposure_step(int number) {  // every third step without
+    return number % 3 == 0 ? ExposureStep{} : ExposureStep{number % kPhotos, 0.01, 0.01};
   }
   Table model_table() {
     Table table = model_.table(0);
@@ -75,6 +91,8 @@ class Training {
   Model model_;
   LazyAdam adam_ = lazy_adam();
   std::vector<uint8_t> photo_;
+  std::vector<double> transforms_ = identities(), first_ = std::vector<double>(12 * kPhotos), second_ = first_, visits_ = std::vector<double>(kPhotos);
+  Exposures exposures_ = {kPhotos, transforms_.data(), first_.data(), second_.data(), visits_.data(), {{1.3, 1.3, 1.3, -1.8}, {10, -10, 0, 0}, {5, 5, -10, 0}, {0, 0, 0, 1}}};
 };
 
 Floats trained(int threads) {
@@ -87,6 +105,19 @@ void a_step_is_its_passes() {
   Training apart(2);
   for (int number = 1; number <= kSteps; number++) apart.step_by_passes(number);
   check(same_bits(trained(2), apart.result()), "a step in one go is its passes");
+}
+
+void the_mean_exposure_stays() {
+  Training training(2);
+  for (int number = 1; number <= kSteps; number++) training.step(number);
+  double moved = 0;
+  for (int k = 0; k < kExposureWidth; k++) {
+    double mean = 0;
+    for (int photo = 0; photo < kPhotos; photo++) mean += training.transforms()[size_t(photo) * kExposureWidth + k] / kPhotos;
+    check(std::fabs(mean - identities()[size_t(k)]) < 1e-12, "the mean exposure is the identity");
+    moved += std::fabs(training.transforms()[size_t(k)] - identities()[size_t(k)]);
+  }
+  check(moved > 0.01, "exposures are learned");
 }
 
 void a_bad_loss_changes_nothing() {
@@ -116,6 +147,7 @@ void test_step(const Kernels& kernels) {
   const Floats one = trained(1);
   for (int threads : {2, 3}) check(same_bits(one, trained(threads)), "steps in one go give the same bits for any number of threads");
   a_step_is_its_passes();
+  the_mean_exposure_stays();
   a_bad_loss_changes_nothing();
   an_account_goes_round();
 }

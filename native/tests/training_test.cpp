@@ -19,7 +19,7 @@ class Trainer {
     engine_.settings.sh_degree = case_.degree, engine_.settings.absolute_gradients = case_.absolute;
     kernels_.project(engine_), kernels_.sort_by_depth(engine_), kernels_.bin(engine_);
     kernels_.blend_forward(engine_, color_.data(), transmittance_.data());
-    const LossValue value = kernels_.loss(engine_, case_.width, case_.height, color_.data(), photo_.data(), 0.2f, gradient_.data());
+    const LossValue value = kernels_.loss(engine_, case_.width, case_.height, color_.data(), photo_.data(), 0.2f, gradient_.data(), nullptr);
     check(std::isfinite(value.l1) && std::isfinite(value.ssim), "the loss is finite");
   }
   void step(int number, bool learning) {

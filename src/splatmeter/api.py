@@ -26,6 +26,7 @@ from splatmeter.backend import Model as EngineModel
 from splatmeter.backends.registry import backend
 from splatmeter.cli import models
 from splatmeter.errors import SplatmeterError, UsageError
+from splatmeter.evaluate.exposure import ExposureProtocol
 from splatmeter.evaluate.protocol import Report, evaluate_views
 from splatmeter.events import Event
 from splatmeter.ops import Pinhole, RasterSettings, Table
@@ -37,6 +38,7 @@ from splatmeter.scene.demo import cached_demo_scene
 from splatmeter.scene.scene import Scene, SceneOptions, View
 from splatmeter.train import loop
 from splatmeter.train.config import TrainConfig
+from splatmeter.train.exposure import only_on_cpu
 
 __all__ = [
     "Event",
@@ -98,7 +100,8 @@ def train(
 ) -> Generator[Event, None, None]:
     """Events as they happen; stop iterating to stop. Options are those of `splatmeter train`."""
     config = _made(TrainConfig, source_path=Path(folder), model_path=Path(output), **options)
-    return loop.train(config, backend(threads=threads, device=device))
+    engine = backend(threads=threads, device=device, only_on_cpu=only_on_cpu(config))
+    return loop.train(config, engine)
 
 
 def load_model(
@@ -113,7 +116,9 @@ def load_model(
     return Model(models.finite_table(opened), settings, engine, opened.step)
 
 
-def evaluate(model: Model, views: Sequence[View], scale: int = 1) -> Report:
+def evaluate(
+    model: Model, views: Sequence[View], scale: int = 1, exposure_protocol: ExposureProtocol = "none"
+) -> Report:
     """PSNR, SSIM and L1 over 8-bit pictures; at scale n against photos averaged over n x n pixels."""
     if not views:
         raise UsageError("There are no views to judge; load the scene with eval=True to hold some out.")
@@ -124,6 +129,7 @@ def evaluate(model: Model, views: Sequence[View], scale: int = 1) -> Report:
             photos,
             model.backend.similarity,
             scale=scale,
+            exposure=exposure_protocol,
         )
 
 

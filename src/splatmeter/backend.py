@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from splatmeter.ops import F32, Pinhole, RasterSettings, Rates, Similarity, Table
+from splatmeter.ops import F32, F64, Pinhole, RasterSettings, Rates, Similarity, Table
 
 
 # ---- pictures ---------------------------------------------------------------------------------------------
@@ -47,6 +47,33 @@ class Explore:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Exposures:
+    """How each training photo was exposed: its colours are A colour + b, (A | b) being its transform. With
+    the state of an Adam of their own; backends/exposure.py says how they learn."""
+
+    transforms: F64  # [P, 3, 4]
+    first: F64  # [P, 3, 4] mean of gradients, by feature of a colour
+    second: F64  # [P, 3, 4] mean of their squares
+    visits: F64  # [P] steps that saw the photo
+
+    @property
+    def count(self) -> int:
+        return len(self.visits)
+
+    def copy(self) -> Exposures:
+        return Exposures(*(getattr(self, name).copy() for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True, slots=True)
+class ExposureStep:
+    photo: int
+    """Row of `Exposures`."""
+    rate: float
+    pull: float
+    """Weight in the loss of the squared distance from the identity."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TrainStep:
     """Look through this camera, compare with this photo, and learn."""
 
@@ -58,6 +85,8 @@ class TrainStep:
     learns: bool = True
     """Else only the statistics of densification move."""
     explore: Explore | None = None
+    exposure: ExposureStep | None = None
+    """The picture is compared through the photo's transform, which learns too; else as it is."""
 
 
 class Ticket(Protocol):
@@ -163,6 +192,14 @@ class Model(Protocol):
 
     def optimizer(self) -> OptimizerState: ...
 
+    def expose(self, exposures: Exposures) -> None:
+        """From now on steps may name one of these photos; the arrays are the model's."""
+        ...
+
+    def exposures(self) -> Exposures | None:
+        """A copy; None where nobody exposed it."""
+        ...
+
 
 class Upload(Protocol):
     def __call__(self, table: Table, optimizer: OptimizerState = ..., /) -> Model:
@@ -236,3 +273,6 @@ class Backend:
 
     synchronize: Callable[[], None] = field(default=lambda: None)
     """Wait until everything that was asked for is done."""
+
+    exposes: bool = False
+    """Whether its steps can learn how photos were exposed."""

@@ -82,6 +82,8 @@ class Evaluated:
     per_view: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     peak_memory_bytes: int = 0
+    exposure: str = "none"
+    """How the exposure of photos was treated: 'none', or 'left-half' (fitted there, judged on the right)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 pytest.importorskip("splatmeter._native", reason="benchmarks were not checked: the engine is not built")
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
+import disturb_exposure
 import measuring
 import turns
 import workloads
@@ -100,3 +102,14 @@ def test_an_iteration_of_the_garden_workload_teaches_something() -> None:
     assert set(ours.passes()) >= set(workloads.YARDSTICK_PASSES.values())
     after = ours.model.download(slice(None)).geometry
     assert np.isfinite(after).all() and (after[:, :11] != before).any()
+
+
+def test_disturbed_photos_have_gains_of_their_own_and_the_same_ones_again(tmp_path: Path) -> None:
+    gains = [disturb_exposure.gains_of(f"{number}.png", 1) for number in range(200)]
+    assert all((one == disturb_exposure.gains_of(f"{k}.png", 1)).all() for k, one in enumerate(gains))
+    green = [one[1] for one in gains]
+    assert 0.7 <= min(green) < 0.75 and 1.3 < max(green) <= 1.4
+    grey = np.full((4, 5, 3), 150, np.uint8)
+    Image.fromarray(grey).save(tmp_path / "grey.png")
+    disturb_exposure.disturb(tmp_path / "grey.png", tmp_path / "other.png", np.array([0.5, 1.0, 2.0]))
+    assert np.asarray(Image.open(tmp_path / "other.png"))[0, 0].tolist() == [75, 150, 255]

@@ -170,6 +170,7 @@ def test_levels_of_a_multi_scale_scene_are_averaged_apart(original: TinyRun) -> 
     found = _of_scale(Report({"psnr": 15.0, "ssim": 0.5, "l1": 0.1}, rows), views)
     assert found["levels"]["0"]["psnr"] == 10 and found["levels"]["1"]["psnr"] == 20
     about = {"model": "m", "step": 1, "gaussians": 1, "kernel_size": 0.1, "compensate": True, "lpips": None}
+    about |= {"exposure_protocol": "none"}
     assert "level" in text(about | {"splits": {"test": {"1": found}}})
 
 
@@ -185,3 +186,20 @@ def test_several_models_at_once_as_the_originals_metrics_script_takes_them(
         other,
     ]
     assert splatmeter(*words) == 0 and capsys.readouterr().out.count("\ntest ") == 2
+
+
+def test_an_evaluation_says_by_which_protocol_of_exposure_it_judges(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make(tmp_path)
+    words = ("eval", "-m", run.folder, "--lpips", "none", "--train-views", 0)
+    assert splatmeter(*words) == 0
+    assert "Exposure protocol: none (" in capsys.readouterr().out
+    assert splatmeter(*words, "--exposure-protocol", "left-half", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["exposure_protocol"] == "left-half"
+    assert list(json.loads((run.folder / "results.json").read_text())) == ["ours_30", "ours_30_left_half"]
+    config = json.loads((run.folder / "config.json").read_text()) | {"exposure_protocol": "left-half"}
+    (run.folder / "config.json").write_text(json.dumps(config))
+    assert splatmeter(*words) == 0
+    assert "Exposure protocol: left-half (" in capsys.readouterr().out

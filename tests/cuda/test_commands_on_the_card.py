@@ -264,3 +264,18 @@ def test_profile_tells_each_kernel_beside_the_cards_limits(
     assert kernels["blend_backward"]["issue_share"] > 0 and kernels["update"]["bandwidth_share"] > 0
     assert kernels["scan_top"]["bandwidth_share"] is None
     assert told["counts"]["pairs"] > 0 and told["limits"]["multiprocessors"] == 36
+
+
+def test_exposures_are_refused_on_the_card_and_auto_takes_the_cpu_and_says_so(
+    standin: Standin, scene: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--exposure", "affine", "--checkpoint-iterations", "12"]
+    assert main.main(words(scene, tmp_path / "a", "--device", "cuda", *asked)) == 69
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "--exposure affine is not there yet on a card (cuda:0): use --device cpu." in said
+    assert not (tmp_path / "a").exists()
+    assert main.main(words(scene, tmp_path / "b", *asked)) == 0
+    assert "not there yet on a card: the CPU does it." in capsys.readouterr().err
+    told = json.loads((tmp_path / "b" / "events.jsonl").read_text().splitlines()[0])["environment"]
+    assert told["backend"] == "native" and "--exposure affine" in told["backend_card_not_used"]
+    assert "exposure_visits" in container.read(tmp_path / "b" / "chkpnt12.safetensors")[0]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splatmeter.backend import Backend, Change, GrowthRule, Model, OptimizerState, TrainStep
+from splatmeter.backend import Backend, Change, Exposures, GrowthRule, Model, OptimizerState, TrainStep
 from splatmeter.ops import F32, WIDTHS, Pinhole, RasterSettings, Similarity, Table
 
 LONGEST_QUEUE = 7
@@ -144,6 +144,14 @@ class DeviceModel:
 
     def optimizer(self) -> OptimizerState:
         return self.__done("optimizer").optimizer()
+
+    def expose(self, exposures: Exposures) -> None:
+        self.__done("expose").expose(exposures.copy())
+        for name in ("transforms", "first", "second", "visits"):
+            getattr(exposures, name)[:] = np.nan
+
+    def exposures(self) -> Exposures | None:
+        return self.__done("exposures").exposures()
 
     def __done(self, name: str) -> Model:
         self.__device.wait(name)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter import memory
-from splatmeter.backend import Change, EngineMemory, GrowthRule, OptimizerState, TrainStep
+from splatmeter.backend import Change, EngineMemory, Exposures, GrowthRule, OptimizerState, TrainStep
+from splatmeter.backends import exposure
 from splatmeter.backends.kernels import Kernels, Picture, exploration
 from splatmeter.backends.lazy_adam import LazyAdam, LazyTable, Pending, lazy
 from splatmeter.densify import prune
@@ -23,7 +24,7 @@ from splatmeter.densify.strategy import Operation
 from splatmeter.densify.surgery import removal
 from splatmeter.errors import NotEnoughMemory, UsageError
 from splatmeter.gaussians import filter3d, gaussians
-from splatmeter.ops import F32, HARMONICS_WIDTH, Pinhole, RasterSettings, Similarity, Table, empty_table
+from splatmeter.ops import F32, F64, HARMONICS_WIDTH, Pinhole, RasterSettings, Similarity, Table, empty_table
 from splatmeter.units import bytes_text, count_text
 
 CHUNK_ROWS = 65_536
@@ -69,6 +70,7 @@ class HostModel(ABC):
         self._trainable = table.trainable
         self._current = False  # every row is up to date for certain
         self._broken = False  # a loss was not a number: nothing learns any more
+        self._exposures: Exposures | None = None
 
     @property
     def count(self) -> int:
@@ -111,6 +113,12 @@ class HostModel(ABC):
             asked = exploration(order.explore, order.rates, self._steps, self.count)
             self._kernels.explore(self._owing(), asked)
         return Done(similarity)
+
+    def expose(self, exposures: Exposures) -> None:
+        self._exposures = exposures
+
+    def exposures(self) -> Exposures | None:
+        return None if self._exposures is None else self._exposures.copy()
 
     @property
     def _steps(self) -> int:
@@ -231,17 +239,27 @@ class ComposedModel(HostModel):
 
     def _learn(self, order: TrainStep) -> tuple[Similarity, bool]:
         picture, tape = self._kernels.forward(self._owing(), order.camera, order.settings)
-        similarity, gradient = self._kernels.image_loss(picture.color, order.photo, order.ssim_weight)
+        similarity, gradient, of_exposure = self._compare(picture.color, order)
         if not math.isfinite(similarity.loss(order.ssim_weight)):
             return similarity, False
         if not order.learns:
             self._kernels.backward_and_update(tape, gradient, None)
             return similarity, True
         self._kernels.backward_and_update(tape, gradient, self._adam.next_step(order.rates))
+        if order.exposure is not None and self._exposures is not None:
+            exposure.learn(self._exposures, order.exposure, of_exposure)
         self._adam.advance(order.rates)
         if self._adam.settling:
             self._kernels.settle(self._owing())
         return similarity, True
+
+    def _compare(self, color: F32, order: TrainStep) -> tuple[Similarity, F32, F64]:
+        """L1 and SSIM, their gradient by the picture, and by the photo's transform."""
+        if order.exposure is None or self._exposures is None:
+            plain = self._kernels.image_loss(color, order.photo, order.ssim_weight)
+            return *plain, np.zeros((3, 4))
+        transform = self._exposures.transforms[order.exposure.photo]
+        return self._kernels.exposed_loss(color, order.photo, order.ssim_weight, transform)
 
     def render(self, camera: Pinhole, settings: RasterSettings) -> Picture:
         return self._kernels.forward(self._owing(), camera, settings)[0]

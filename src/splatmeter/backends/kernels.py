@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from splatmeter.backend import Explore
 from splatmeter.backends.lazy_adam import AdamStep
 from splatmeter.densify.draws import keys_of
-from splatmeter.ops import F32, Pinhole, RasterSettings, Rates, Similarity, Table
+from splatmeter.ops import F32, F64, Pinhole, RasterSettings, Rates, Similarity, Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,8 +106,12 @@ class Kernels:
     image_loss: Callable[[F32, NDArray[np.uint8], float], tuple[Similarity, F32]]
     """(rendered [3, H, W], photo u8 [3, H, W], ssim weight) -> L1 and SSIM, and dL/drendered [3, H, W]."""
 
+    exposed_loss: Callable[[F32, NDArray[np.uint8], float, F64], tuple[Similarity, F32, F64]]
+    """(..., transform [3, 4]) -> the same for A rendered + b, with the gradient by the rendering itself, and
+    dL/dtransform [3, 4]."""
+
     similarity: Callable[[F32, NDArray[np.uint8]], Similarity]
-    """The same values without the gradient."""
+    """The values of image_loss without the gradient."""
 
     sampling_distance: Callable[[F32, Sequence[Pinhole]], F32]
     """means [N, 3] -> smallest depth over the cameras that see the point [N]; inf where none does."""

@@ -16,8 +16,11 @@ AUTO = "auto"
 _CARD = re.compile(r"cuda(?::(\d{1,3}))?")
 
 
-def backend(name: str = "native", threads: int | None = None, device: str = "cpu") -> Backend:
-    """`device`: cpu, cuda, cuda:1, ... or auto, the first card if there is one that passes its self-test."""
+def backend(
+    name: str = "native", threads: int | None = None, device: str = "cpu", only_on_cpu: str = ""
+) -> Backend:
+    """`device`: cpu, cuda, cuda:1, ... or auto, the first card if there is one that passes its self-test and
+    nothing is asked for that no card can do; `only_on_cpu` names it."""
     card = _CARD.fullmatch(device)
     if device not in (AUTO, "cpu") and not card:
         raise UsageError(
@@ -28,7 +31,7 @@ def backend(name: str = "native", threads: int | None = None, device: str = "cpu
     if card:
         return trusted_card(int(card[1] or 0), threads)
     if device == AUTO and name == "native":
-        return _card_or_cpu(threads)
+        return _cpu_beside_a_card(threads, only_on_cpu) if only_on_cpu else _card_or_cpu(threads)
     return _on_the_cpu(name, threads)
 
 
@@ -60,10 +63,26 @@ def _card_or_cpu(threads: int | None) -> Backend:
     try:
         return trusted_card(0, threads)
     except CardBroken as problem:
-        noted = dataclasses.replace(cpu.facts, details={**cpu.facts.details, "card_not_used": str(problem)})
-        return dataclasses.replace(cpu, facts=noted)
+        return _noted(cpu, str(problem))
     except CardUnavailable:
         return cpu
+
+
+def _cpu_beside_a_card(threads: int | None, why: str) -> Backend:
+    """The same for a card that might well work, but cannot do what is asked for."""
+    from splatmeter.backends.cuda import open_card
+
+    cpu = _on_the_cpu("native", threads)
+    try:
+        open_card(0)
+    except SplatmeterError:
+        return cpu
+    return _noted(cpu, f"{why} is not there yet on a card: the CPU does it.")
+
+
+def _noted(cpu: Backend, card_not_used: str) -> Backend:
+    details = {**cpu.facts.details, "card_not_used": card_not_used}
+    return dataclasses.replace(cpu, facts=dataclasses.replace(cpu.facts, details=details))
 
 
 def _on_the_cpu(name: str, threads: int | None) -> Backend:

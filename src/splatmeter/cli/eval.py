@@ -15,6 +15,7 @@ from splatmeter.cli import arguments, models
 from splatmeter.cli.models import ModelArguments, Opened, say
 from splatmeter.errors import MissingExtra, MissingFile, UsageError
 from splatmeter.evaluate import results
+from splatmeter.evaluate.exposure import PROTOCOLS, ExposureProtocol
 from splatmeter.evaluate.lpips import Lpips
 from splatmeter.evaluate.metrics import Pixels
 from splatmeter.evaluate.protocol import TRAIN_VIEWS, Perceptual, Report, evaluate_views, evenly, means_of
@@ -52,6 +53,8 @@ class EvalArguments(ModelArguments):
     """Judge every n-th photo in order of name as held out, whatever the run did."""
     test_count: int | None = None
     """Judge this many evenly spaced photos as held out instead."""
+    exposure_protocol: ExposureProtocol | None = None
+    """As it is, or fitted on a photo's left half and judged on the right one; by default as the run did."""
     train_views: int = TRAIN_VIEWS
     """How many training views to judge as well, evenly spread; 0 for none."""
     write_renders: bool = False
@@ -129,6 +132,7 @@ def evaluate(opened: Opened, chosen: EvalArguments, scales: Sequence[int]) -> di
             similarity=backend.similarity,
             photos=stack.enter_context(PhotoCache(0)),
             perceptual=_perceptual(chosen, stack),
+            exposure=chosen.exposure_protocol or config.exposure_protocol,
         )
         splits = {"test": list(scene.test), "train": evenly(scene.train, max(0, chosen.train_views))}
         splits = {split: views for split, views in splits.items() if views}
@@ -141,9 +145,10 @@ def evaluate(opened: Opened, chosen: EvalArguments, scales: Sequence[int]) -> di
                 found[split][scale] = judge(views, scale, writer)
     if folder is not None:
         for scale, report in found.get("test", {}).items():
-            results.write(folder, results.method_name(opened.step, scale), report)
+            results.write(folder, results.method_name(opened.step, scale, judge.exposure), report)
     record = {split: _summary(reports, splits[split]) for split, reports in found.items()}
     about = _about(opened, settings, config, chosen) | {"device": backend.facts.device}
+    about |= {"exposure_protocol": judge.exposure}
     return about | {"splits": record, "lpips": judge.lpips_record()}
 
 
@@ -155,6 +160,7 @@ class Judging:
     similarity: Any
     photos: PhotoCache
     perceptual: Lpips | None
+    exposure: ExposureProtocol
 
     def __call__(self, views: Sequence[View], scale: int, writer: Writer | None) -> Report:
         report = evaluate_views(
@@ -165,6 +171,7 @@ class Judging:
             scale=scale,
             perceptual=_careful(self.perceptual) if self.perceptual else None,
             observe=writer,
+            exposure=self.exposure,
         )
         if writer is not None:
             writer.finish()
@@ -269,6 +276,7 @@ def text(record: Mapping[str, Any]) -> str:
             lines.append(f"{split:<7}{scale:>6}{found['views']:>7}{_numbers(found['means'])}  {worst}")
             for level, means in found.get("levels", {}).items():
                 lines.append(f"{'  level':<7}{level:>6}{'':>7}{_numbers(means)}")
+    lines.append(f"Exposure protocol: {PROTOCOLS[record['exposure_protocol']]}.")
     if record["lpips"]:
         lines.append(f"LPIPS is {record['lpips']['name']}.")
     return "\n".join(lines)

@@ -100,15 +100,12 @@ def run(words: Sequence[str]) -> int:
     from splatmeter.train.session import with_output_folder
 
     config = with_output_folder(chosen.config())
-    threads = arguments.checked_threads(chosen.threads)
     if chosen.dry_run:
         dry_run(config, chosen)
         return 0
     if chosen.json:
         raise UsageError("--json goes with --dry-run; a run tells its events with --events-stdout.")
-    from splatmeter.backends import registry
-
-    backend = registry.backend(chosen.backend, threads, chosen.device)
+    backend = engine_for(config, chosen)
     present = listeners(config, chosen)
     return follow(config, watched(backend, config, chosen, present) if chosen.view else backend, present)
 
@@ -160,12 +157,22 @@ def earlier_settings(folder: Path) -> dict[str, Any]:
     }
 
 
-def dry_run(config: TrainConfig, chosen: TrainArguments) -> None:
+def engine_for(config: TrainConfig, chosen: TrainArguments) -> Backend:
+    """Says why where a card is there and the CPU works."""
     from splatmeter.backends import registry
-    from splatmeter.cli.dry_run import plan
+    from splatmeter.train.exposure import only_on_cpu
 
     threads = arguments.checked_threads(chosen.threads)
-    planned = plan(config, registry.backend(chosen.backend, threads, chosen.device))
+    engine = registry.backend(chosen.backend, threads, chosen.device, only_on_cpu(config))
+    if "card_not_used" in engine.facts.details:
+        print(engine.facts.details["card_not_used"], file=sys.stderr)
+    return engine
+
+
+def dry_run(config: TrainConfig, chosen: TrainArguments) -> None:
+    from splatmeter.cli.dry_run import plan
+
+    planned = plan(config, engine_for(config, chosen))
     if chosen.json:
         print(json.dumps(planned.record(), indent=1))
         return

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
+from splatmeter.evaluate.exposure import NONE, fitted, judged
 from splatmeter.evaluate.metrics import Pixels, SimilarityFunction, measure
 from splatmeter.ops import F32
 from splatmeter.photos.cache import PhotoCache
@@ -34,6 +35,8 @@ class Report:
     means: Mapping[str, float]
     per_view: Mapping[str, Mapping[str, float]]
     scale: int = 1
+    exposure: str = NONE
+    """The rule of exposure (exposure.py) that the figures follow."""
 
     @property
     def worst(self) -> str:
@@ -50,30 +53,36 @@ def evaluate_views(
     scale: int = 1,
     perceptual: Perceptual | None = None,
     observe: Observer | None = None,
+    exposure: str = NONE,
 ) -> Report:
-    """The next photo is decoded while this view is rendered."""
+    """The next photo is decoded while this view is rendered; observers get whole pictures."""
     per_view: dict[str, Mapping[str, float]] = {}
     following = pairwise(chain(views, [None]))
     for number, (view, successor) in enumerate(following):
         assert view is not None
         if successor is not None:
             photos.prefetch(successor.photo)
-        pictures = _pictures(view, render, photos, scale)
-        found = dict(measure(*pictures, similarity))
+        pictures = _pictures(view, render, photos, scale, exposure)
+        looked_at = (judged(pictures[0], exposure), judged(pictures[1], exposure))
+        found = dict(measure(*looked_at, similarity))
         if perceptual is not None:
-            found["lpips"] = perceptual(*pictures)
+            found["lpips"] = perceptual(*looked_at)
         if observe is not None:
             observe(number, view, *pictures)
         per_view[_distinct(view.name, per_view)] = found
-    return Report(means_of(per_view.values()), per_view, scale)
+    return Report(means_of(per_view.values()), per_view, scale, exposure)
 
 
-def _pictures(view: View, render: Render, photos: PhotoCache, scale: int) -> tuple[Pixels, Pixels]:
+def _pictures(
+    view: View, render: Render, photos: PhotoCache, scale: int, exposure: str
+) -> tuple[Pixels, Pixels]:
     """Render and photo at the scale, 8-bit [3, H, W]."""
-    if scale == 1:
-        return to_8bit(render(view)), photos.load(view.photo)
-    smaller = dataclasses.replace(view, camera=shrunk(view.camera, scale))
-    return to_8bit(render(smaller)), to_8bit(box_average(photos.load(view.photo), scale))
+    photo = photos.load(view.photo)
+    if scale > 1:
+        view = dataclasses.replace(view, camera=shrunk(view.camera, scale))
+        photo = to_8bit(box_average(photo, scale))
+    color = render(view)
+    return to_8bit(color if exposure == NONE else fitted(color, photo)), photo
 
 
 def _distinct(name: str, taken: Mapping[str, object]) -> str:

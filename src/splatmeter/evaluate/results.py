@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import InputError
+from splatmeter.evaluate.exposure import NONE
 from splatmeter.evaluate.protocol import Report
 from splatmeter.gaussians.atomic import replacing
 
@@ -19,9 +20,10 @@ NAMES = {"SSIM": "ssim", "PSNR": "psnr", "LPIPS": "lpips"}
 """Their name -> ours, in their order."""
 
 
-def method_name(step: int, scale: int = 1) -> str:
-    """'ours_30000'; lower resolutions of the multi-scale protocol get an entry of their own."""
-    return f"ours_{step}" if scale == 1 else f"ours_{step}_scale_{scale}"
+def method_name(step: int, scale: int = 1, exposure: str = NONE) -> str:
+    """'ours_30000'; lower resolutions and fitted exposures get an entry of their own."""
+    name = f"ours_{step}" if scale == 1 else f"ours_{step}_scale_{scale}"
+    return name if exposure == NONE else f"{name}_{exposure.replace('-', '_')}"
 
 
 def check(folder: Path) -> None:

@@ -50,10 +50,12 @@ def sentence(event: Event) -> str:
     started the run says it: telling it here too would say everything twice."""
     if isinstance(event, Started):
         begin = f"From step {event.step}" if event.step else "Training"
-        return f"{begin}: {count_text(event.gaussians)} Gaussians, {_photos(event)}{_memory(event)}"
+        exposed = "\nExposures are learned." if event.config.get("exposure", "none") != "none" else ""
+        return f"{begin}: {count_text(event.gaussians)} Gaussians, {_photos(event)}{_memory(event)}{exposed}"
     if isinstance(event, Evaluated):
         values = "  ".join(f"{name} {_metric(name, value)}" for name, value in event.metrics.items())
-        return f"[step {event.step}] {event.split}: {values}{_worst(event)}"
+        fitted = "" if event.exposure == "none" else f", exposure protocol {event.exposure}"
+        return f"[step {event.step}] {event.split}{fitted}: {values}{_worst(event)}"
     if isinstance(event, Saved):
         return f"[step {event.step}] saved {event.content}: {event.path}"
     if isinstance(event, Warned):

@@ -15,7 +15,7 @@ from splatmeter.gaussians import initialize
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.photos.whole import require_whole
 from splatmeter.scene.scene import PointCloud, Scene, load_scene
-from splatmeter.train import checkpoint, import_pth, progressive
+from splatmeter.train import checkpoint, exposure, import_pth, progressive
 from splatmeter.train.checkpoint import Resumed
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.growth import Growth
@@ -60,6 +60,8 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
             f"{start} has {state.step} steps already; --iterations is the absolute end, {config.iterations}. "
             "Raise --iterations to go on."
         )
+    told = exposure.complete(state.model, config, len(scene.train), start is not None)
+    told += exposure.advice(config, bool(scene.test))
     cap = expected.cap
     budget = None if cap is None else min(cap.most_gaussians, config.max_gaussians or cap.most_gaussians)
     densifier = Densifier(config.densify_settings(scene.extent, budget))
@@ -68,24 +70,25 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
         growth.refresh_filter(state.model)
     views = Stages(scene.train, progressive.parse(config.progressive))
     photos = PhotoCache(expected.photo_cache_bytes, DECODING_THREADS, LOOK_AHEAD, backend.photo)
-    schedule = config.schedule(scene.extent)
+    schedule, exposed = config.schedule(scene.extent), exposure.rates(config, len(scene.train))
     return Parts(
         config=config,
         backend=backend,
         scene=scene,
         state=state,
         photos=photos,
-        step=Step(config, views, photos, schedule, densifier, config.explore()),
+        step=Step(config, views, photos, schedule, densifier, config.explore(), exposed),
         growth=growth,
         clock=Stopwatch(resumed.clock_seconds),
         started_from=start,
-        warnings=(*scene.notes, *resumed.warnings, *_leaks(state, scene)),
+        warnings=(*scene.notes, *resumed.warnings, *told, *_leaks(state, scene)),
         prediction=expected,
     )
 
 
 def predicted(config: TrainConfig, scene: Scene, backend: Backend) -> Prediction:
-    """Of the run as it would start: from points, or from a checkpoint."""
+    """Of the run as it would start: from points, or from a checkpoint. Refuses what the engine cannot do."""
+    exposure.require(config, backend)
     gaussians = _expected_gaussians(scene, config, starting_checkpoint(config))
     return predict(config, scene, backend.memory, gaussians)
 

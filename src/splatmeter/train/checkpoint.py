@@ -18,7 +18,7 @@ from splatmeter.errors import CheckpointError
 from splatmeter.ops import WIDTHS, Rates, Table, normalize_moments
 from splatmeter.scene.sampler import ViewSampler
 from splatmeter.scene.scene import Scene
-from splatmeter.train import container
+from splatmeter.train import container, exposure
 from splatmeter.train.config import TrainConfig, to_json
 from splatmeter.train.losses import Losses
 from splatmeter.train.state import Ancestry, TrainingState, poses_fingerprint, view_sampler
@@ -72,7 +72,8 @@ def save(
         "optimizer_steps": optimizer.steps,
         "rates": None if optimizer.rates is None else dataclasses.asdict(optimizer.rates),
     }
-    return container.write(path, arrays | dict(optimizer.owed), record)
+    exposures = exposure.arrays_of(model.exposures())
+    return container.write(path, arrays | dict(optimizer.owed) | exposures, record)
 
 
 def _record(state: TrainingState, scene: Scene, config: TrainConfig, clock_seconds: float) -> dict[str, Any]:
@@ -109,6 +110,10 @@ def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Res
             )
         model = backend.upload(*content(path, arrays, record))
         sampler, warnings = _order_of_views(record, scene, config)
+        names = [view.name for view in scene.train]
+        exposures = exposure.restored(arrays, record["train_views"], names)
+        if exposures is not None and config.exposure != "none":
+            model.expose(exposures)
         state = TrainingState(
             model=model,
             losses=Losses(config.lambda_dssim, float(record["loss_average"]), record["recent_losses"]),
@@ -139,7 +144,8 @@ def content(
     if record.get("moments") != "normalized":  # of the first days
         normalize_moments(table)
     rates = record["rates"]
-    owed = {name: array for name, array in arrays.items() if name not in WIDTHS}
+    others = {name: array for name, array in arrays.items() if name not in WIDTHS}
+    owed = {name: array for name, array in others.items() if not name.startswith(exposure.PREFIX)}
     steps = int(record["optimizer_steps"])
     return table, OptimizerState(steps, None if rates is None else Rates(**rates), owed)
 
@@ -183,6 +189,7 @@ _HARMLESS = {
     "model_path", "experiment_name", "photo_cache", "iterations", "test_iterations", "save_iterations",
     "checkpoint_iterations", "checkpoint_interval", "checkpoint_minutes", "start_checkpoint", "resume",
     "overwrite", "lpips", "progress_interval", "evaluation_images", "source_path", "seed",
+    "exposure_protocol",
 }  # fmt: skip
 
 

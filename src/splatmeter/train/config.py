@@ -14,6 +14,7 @@ from splatmeter.backend import Explore
 from splatmeter.densify.densifier import DensifySettings
 from splatmeter.densify.strategies import STRATEGIES, StrategyName
 from splatmeter.errors import UsageError
+from splatmeter.evaluate.exposure import ExposureProtocol
 from splatmeter.ops import RasterSettings
 from splatmeter.scene.scene import SceneOptions
 from splatmeter.train import progressive
@@ -99,6 +100,12 @@ class TrainConfig:
     """Share of the rates of colour, opacity, scale and rotation left after --position-lr-max-steps."""
     lambda_dssim: float = 0.2
     """Weight of 1 - SSIM in the loss; L1 has the rest."""
+    exposure: Literal["none", "affine"] = "none"
+    """Learn a 3x4 colour transform for each training photo, for exposures that differ; affine needs a CPU."""
+    exposure_lr: float | None = None
+    """First learning rate of transforms, which falls too; by default 1.5 over the visits of a photo."""
+    exposure_reg: float = 0.01
+    """Weight in the loss of a transform's squared distance from the identity."""
 
     # ---- densification ------------------------------------------------------------------------------------
     densification: StrategyName = "gof"
@@ -147,6 +154,8 @@ class TrainConfig:
     """Go on from the newest checkpoint in the output folder."""
     overwrite: bool = False
     """Replace the run that is in the output folder."""
+    exposure_protocol: ExposureProtocol = "none"
+    """Evaluate as it is, or with the exposure fitted on a photo's left half and judged on the right one."""
     lpips: bool = False
     """Also compute LPIPS in evaluations (needs the torch extra and weights)."""
     seed: int = 0
@@ -286,6 +295,7 @@ _NOT_NEGATIVE = (
     "noise_lr",
     "opacity_reg",
     "scale_reg",
+    "exposure_reg",
 )
 
 
@@ -297,6 +307,7 @@ def _check(config: TrainConfig) -> None:
     _require("sh_degree", config, lambda value: value in (0, 1, 2, 3), "0, 1, 2 or 3")
     _require("lr_final_share", config, lambda value: 0 < value <= 1, "above 0 and at most 1")
     _require("lambda_dssim", config, lambda value: 0 <= value <= 1, "between 0 and 1")
+    _require("exposure_lr", config, lambda value: value is None or 0 <= value <= 1, "between 0 and 1")
     _require("max_gaussians", config, lambda value: value is None or value > 0, "above 0")
     _require("checkpoint_interval", config, lambda value: value is None or value > 0, "above 0")
     _require("checkpoint_minutes", config, lambda value: value >= 0, "0 or above")

@@ -69,10 +69,12 @@ class Judge:
                 self.parts.backend.similarity,
                 perceptual=perceptual,
                 observe=keep,
+                exposure=self.parts.config.exposure_protocol,
             )
         if self.parts.config.evaluation_images:
             files["opacities"] = self._sample_opacities(state)
-        return Evaluated(state.step, split, report.means, report.per_view, files, peak_bytes())
+        told = (report.means, report.per_view, files, peak_bytes(), report.exposure)
+        return Evaluated(state.step, split, *told)
 
     def _folder(self, state: TrainingState) -> Path:
         """Where pictures go, if any are kept."""

@@ -8,6 +8,7 @@ from splatmeter.backend import Explore, TrainStep
 from splatmeter.densify.densifier import Densifier
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.train.config import TrainConfig
+from splatmeter.train.exposure import ExposureRates
 from splatmeter.train.progressive import Stages
 from splatmeter.train.schedule import Schedule, next_degree
 from splatmeter.train.state import TrainingState
@@ -26,11 +27,13 @@ class Step:
     schedule: Schedule
     densifier: Densifier
     explore: Explore | None = None
+    exposure: ExposureRates | None = None
 
     def __call__(self, state: TrainingState) -> None:
         number = state.step + 1
         degree = next_degree(state.sh_degree, number, self.config.sh_degree, self.config.sh_interval)
-        view = self.views.at(number)[state.sampler.peek()]
+        photographed = state.sampler.peek()
+        view = self.views.at(number)[photographed]
         photo = self.photos.load(view.photo)  # where it fails, nothing has changed yet
         state.sampler.next()
         self._prefetch(state, number)
@@ -44,6 +47,7 @@ class Step:
                 # as in the original, where new parameters have no gradients yet
                 learns=not self.densifier.grows_at(number),
                 explore=self.explore if self._explores_at(number) else None,
+                exposure=self.exposure.step(number, photographed) if self.exposure else None,
             )
         )
         state.stepped(view.name, degree, ticket)

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from splatmeter.backend import Change, GrowthRule, OptimizerState, TrainStep
+from splatmeter.backend import Change, Exposures, GrowthRule, OptimizerState, TrainStep
 from splatmeter.backends import lazy_adam
 from splatmeter.backends.cuda.card import model_on, told_in_our_words
 from splatmeter.backends.host_model import CHUNK_ROWS, chunks, without_moments
@@ -20,12 +20,14 @@ from splatmeter.backends.native.engine import camera_row, look, rates_row
 from splatmeter.densify.draws import FIRST_CHILD, RELOCATION, keys_of
 from splatmeter.densify.prune import LOWEST_OPACITY
 from splatmeter.densify.surgery import CHILDREN, SHRINK
-from splatmeter.errors import UsageError
+from splatmeter.errors import CardUnavailable, UsageError
 from splatmeter.gaussians import gaussians
 from splatmeter.ops import F32, F64, WIDTHS, Pinhole, RasterSettings, Rates, Similarity, Table
 
 _NO_NUMBERS = Similarity(math.nan, math.nan)
 _ARRAYS = list(WIDTHS)
+
+NO_EXPOSURE = "--exposure affine is not there yet on a card; use --device cpu."
 
 
 class CardTicket:
@@ -81,6 +83,8 @@ class CudaModel:
             raise UsageError(
                 "This model was read from a file: without optimizer moments it cannot be trained."
             )
+        if order.exposure is not None:
+            raise CardUnavailable(NO_EXPOSURE)
         card, photo = self._card, order.photo
         if card.stopped:
             return CardTicket(self, _NO_NUMBERS)
@@ -231,6 +235,13 @@ class CudaModel:
             self._card.download_array(_ARRAYS.index(array), first, stretch)
         whole = isinstance(rows, slice) and len(stretch) == len(numbers)
         return stretch if whole else stretch[numbers - first]
+
+    # ---- exposures ----------------------------------------------------------------------------------------
+    def expose(self, exposures: Exposures) -> None:
+        raise CardUnavailable(NO_EXPOSURE)
+
+    def exposures(self) -> None:
+        return None
 
     # ---- the optimizer ------------------------------------------------------------------------------------
     def optimizer(self) -> OptimizerState:

@@ -60,6 +60,7 @@ def backend_of(engine: Engine) -> Backend:
         neighbour_distance=engine.neighbour_distance,
         morton_order=engine.morton_order,
         timings=engine.timings,
+        exposes=True,
     )
 
 

@@ -14,7 +14,7 @@ from splatmeter.backends import lazy_adam
 from splatmeter.backends.kernels import Exploration, Gradients, Kernels, Picture
 from splatmeter.backends.lazy_adam import AdamStep, drifts_of, pending_of
 from splatmeter.backends.native.reuse import ImagePool
-from splatmeter.ops import F32, MEANS, Pinhole, RasterSettings, Rates, Similarity, Table
+from splatmeter.ops import F32, F64, MEANS, Pinhole, RasterSettings, Rates, Similarity, Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,6 +113,14 @@ class Engine:
         gradient = self._images.empty(render.shape)
         return Similarity(*self.native.loss(render, photo, ssim_weight, gradient)), gradient
 
+    def exposed_loss(
+        self, render: F32, photo: NDArray[np.uint8], ssim_weight: float, transform: F64
+    ) -> tuple[Similarity, F32, F64]:
+        gradient, of_transform = self._images.empty(render.shape), np.empty((3, 4))
+        rounded = np.ascontiguousarray(transform, np.float32)
+        found = self.native.exposed_loss(render, photo, ssim_weight, rounded, gradient, of_transform)
+        return Similarity(*found), gradient, of_transform
+
     def similarity(self, render: F32, photo: NDArray[np.uint8]) -> Similarity:
         return Similarity(*self.native.loss(np.ascontiguousarray(render, np.float32), photo, 0.0, None))
 
@@ -161,6 +169,7 @@ class Engine:
             settle=self.settle,
             explore=self.explore,
             image_loss=self.image_loss,
+            exposed_loss=self.exposed_loss,
             similarity=self.similarity,
             sampling_distance=self.sampling_distance,
             neighbour_distance=self.neighbour_distance,

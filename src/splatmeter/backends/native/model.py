@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from splatmeter.backend import EngineMemory, OptimizerState, TrainStep
+from splatmeter.backend import EngineMemory, Exposures, ExposureStep, OptimizerState, TrainStep
 from splatmeter.backends import lazy_adam
+from splatmeter.backends.exposure import FEATURES
 from splatmeter.backends.host_model import HostModel
 from splatmeter.backends.kernels import Kernels, Picture
 from splatmeter.backends.lazy_adam import PENDING_AGES, Pending
 from splatmeter.backends.native.engine import Engine, camera_row, look, rates_row
 from splatmeter.ops import F64, Pinhole, RasterSettings, Rates, Similarity, Table
+
+_AS_IT_IS = ExposureStep(-1, 0.0, 0.0)
 
 
 class NativeModel(HostModel):
@@ -31,8 +34,16 @@ class NativeModel(HostModel):
 
     def _take_up(self, optimizer: OptimizerState) -> None:
         self._handle = self._engine.handle(self._table, optimizer)
+        if self._exposures is not None:
+            self.expose(self._exposures)
+
+    def expose(self, exposures: Exposures) -> None:
+        super().expose(exposures)
+        arrays = (exposures.transforms, exposures.first, exposures.second)
+        self._handle.set_exposures(*arrays, exposures.visits, FEATURES)
 
     def _learn(self, order: TrainStep) -> tuple[Similarity, bool]:
+        exposed = order.exposure or _AS_IT_IS
         l1, ssim, finite = self._engine.native.train_step(
             self._handle,
             camera_row(order.camera),
@@ -41,6 +52,9 @@ class NativeModel(HostModel):
             order.ssim_weight,
             rates_row(order.rates),
             order.learns,
+            exposed.photo,
+            exposed.rate,
+            exposed.pull,
         )
         return Similarity(l1, ssim), finite
 

@@ -49,6 +49,7 @@ def reference_backend() -> Backend:
         similarity=kernels.similarity,
         neighbour_distance=kernels.neighbour_distance,
         morton_order=kernels.morton_order,
+        exposes=True,
     )
 
 

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...ops import F32, Similarity
+from ...ops import F32, F64, Similarity
 
 WINDOW = 11
 SIGMA = 1.5
@@ -53,6 +53,19 @@ def image_loss(
     loss = (1 - ssim_weight) * l1 + ssim_weight * (1 - similar)
     (gradient,) = torch.autograd.grad(loss, leaf)
     return Similarity(l1.item(), similar.item()), gradient.numpy()
+
+
+def exposed_loss(
+    rendered: F32, photo: NDArray[np.uint8], ssim_weight: float, transform: F64, *, dtype: torch.dtype
+) -> tuple[Similarity, F32, F64]:
+    """The same of A rendered + b; the transform [3, 4] is (A | b)."""
+    leaf = torch.tensor(rendered, dtype=dtype, requires_grad=True)  # [3, H, W]
+    matrix = torch.tensor(transform, dtype=dtype, requires_grad=True)  # [3, 4]
+    exposed = torch.einsum("cd,dhw->chw", matrix[:, :3], leaf) + matrix[:, 3, None, None]
+    l1, similar = compare(exposed, photo)
+    loss = (1 - ssim_weight) * l1 + ssim_weight * (1 - similar)
+    gradient, of_transform = torch.autograd.grad(loss, (leaf, matrix))
+    return Similarity(l1.item(), similar.item()), gradient.numpy(), of_transform.double().numpy()
 
 
 def similarity(rendered: F32, photo: NDArray[np.uint8], *, dtype: torch.dtype) -> Similarity:

@@ -20,6 +20,7 @@ def assemble(dtype: torch.dtype) -> Kernels:
         adam=partial(adam.step, dtype=dtype),
         settle=partial(adam.settle, dtype=dtype),
         image_loss=partial(image_loss.image_loss, dtype=dtype),
+        exposed_loss=partial(image_loss.exposed_loss, dtype=dtype),
         similarity=partial(image_loss.similarity, dtype=dtype),
         sampling_distance=partial(space.sampling_distance, dtype=dtype),
         neighbour_distance=partial(space.neighbour_distance, dtype=dtype),

@@ -36,7 +36,7 @@ def different_that_should_be_equal(runs: Sequence[RunSample]) -> list[Finding]:
     findings: list[Finding] = []
     for (a, first), (b, second) in _pairs(runs):
         same_model = first.model_sha256 and first.model_sha256 == second.model_sha256
-        if not same_model or first.images != second.images:
+        if not same_model or first.images != second.images or first.exposure != second.exposure:
             continue
         for name in sorted(first.metrics.keys() & second.metrics.keys()):
             if first.metrics[name] != second.metrics[name]:
@@ -54,9 +54,9 @@ def different_that_should_be_equal(runs: Sequence[RunSample]) -> list[Finding]:
 
 def judged_twice(run: RunSample) -> list[Finding]:
     """Two answers to one question: nobody may choose between them."""
-    seen: dict[tuple[str, int, str], Evaluation] = {}
+    seen: dict[tuple[str, int, str, str], Evaluation] = {}
     for item in run.evaluations:
-        first = seen.setdefault((item.split, item.step, item.judged_by), item)
+        first = seen.setdefault((item.split, item.step, *item.rule), item)
         if first.metrics != item.metrics:
             sentence = (
                 f"{run.name} was evaluated twice on the {item.split} views at step {item.step}, with "
@@ -73,9 +73,9 @@ def _told(item: Evaluation) -> str:
 def printed_and_computed(runs: Sequence[RunSample]) -> list[Finding]:
     """A trainer that calls itself splatmeter prints what our own evaluation of its model must find again."""
     for run in runs:
-        computed = {(e.split, e.step): e for e in run.evaluations if e.judged_by == OURS}
+        computed = {(e.split, e.step, e.exposure): e for e in run.evaluations if e.judged_by == OURS}
         for printed in run.evaluations:
-            found = computed.get((printed.split, printed.step))
+            found = computed.get((printed.split, printed.step, printed.exposure))
             if found is None or printed.judged_by != "splatmeter" or set(printed.images) != set(found.images):
                 continue
             told, real = printed.metrics.get("psnr"), found.metrics.get("psnr")

@@ -1,9 +1,10 @@
-"""Every step that the protocol names is judged, by one judge for both arms; what is missing has a name."""
+"""Every step that the protocol names is judged, by one judge and one rule of exposure for both arms; what is
+missing has a name."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from splatmeter.lab.compare.samples import Evaluation, RunSample
 
@@ -14,7 +15,7 @@ OURS = "splatmeter eval"
 @dataclasses.dataclass(frozen=True, slots=True)
 class Covered:
     runs: list[RunSample]
-    """With at most one evaluation for each split and step, from the judge that both arms share."""
+    """With at most one evaluation for each split and step, by the judge and rule that both arms share."""
     lacking: tuple[str, ...]
     """What the protocol asks for and cannot be compared, one sentence each."""
 
@@ -23,23 +24,23 @@ def covered(runs: Sequence[RunSample], required: Iterable[tuple[str, int]]) -> C
     """`required` are (split, step) that every run must have been judged at."""
     wanted = list(required)
     present = {(e.split, e.step) for run in runs for e in run.evaluations}
-    judges = {place: _shared_judge(runs, *place) for place in present}
+    rules = {place: _shared_rule(runs, *place) for place in present}
     kept = [
         dataclasses.replace(
             run,
-            evaluations=tuple(e for e in run.evaluations if judges[e.split, e.step] == e.judged_by),
+            evaluations=tuple(e for e in run.evaluations if rules[e.split, e.step] == e.rule),
         )
         for run in runs
     ]
-    lacking = [_missing(runs, *place) for place in wanted if not judges.get(place)]
+    lacking = [_missing(runs, *place) for place in wanted if not rules.get(place)]
     return Covered(kept, tuple(lacking))
 
 
-def _shared_judge(runs: Sequence[RunSample], split: str, step: int) -> str:
-    """Who judged this step in every run, the lab before a trainer; empty if there is nobody."""
-    shared = [{e.judged_by for e in _at(run, split, step)} for run in runs]
+def _shared_rule(runs: Sequence[RunSample], split: str, step: int) -> tuple[str, str] | None:
+    """Who judged this step in every run and how, the lab before a trainer; None if nobody did."""
+    shared = [{e.rule for e in _at(run, split, step)} for run in runs]
     common = set.intersection(*shared) if shared else set()
-    return OURS if OURS in common else min(common, default="")
+    return min(common, key=lambda rule: (rule[0] != OURS, rule[1] != "none", rule), default=None)
 
 
 def _missing(runs: Sequence[RunSample], split: str, step: int) -> str:
@@ -57,9 +58,23 @@ def _missing(runs: Sequence[RunSample], split: str, step: int) -> str:
     judges = {name: sorted({e.judged_by for run in members for e in _at(run, split, step)})
               for name, members in arms.items()}  # fmt: skip
     told = ", ".join(f"{name} by {' and '.join(found)}" for name, found in judges.items())
+    if len(set(map(tuple, judges.values()))) == 1:
+        return _exposures_differ(arms, split, step)
     return (
         f"At step {step} no judge has judged the {split} views of both arms ({told}): metrics that a trainer"
         " printed and metrics that were computed elsewhere are never compared."
+    )
+
+
+def _exposures_differ(arms: Mapping[str, Sequence[RunSample]], split: str, step: int) -> str:
+    rules = {
+        name: sorted({e.exposure for run in members for e in _at(run, split, step)})
+        for name, members in arms.items()
+    }
+    told = ", ".join(f"{name} by {' and '.join(found)}" for name, found in rules.items())
+    return (
+        f"At step {step} the {split} views were judged by different protocols of exposure ({told}): their"
+        " figures tell different things. Evaluate all arms with one --exposure-protocol."
     )
 
 

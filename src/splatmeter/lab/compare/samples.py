@@ -85,6 +85,13 @@ class Evaluation:
     """Of the model that was judged, where it was written; empty if unknown."""
     judged_by: str = ""
     """'splatmeter eval', or the trainer that printed it: only figures of one judge compare."""
+    exposure: str = "none"
+    """By which protocol the exposure of photos was treated: only figures of one protocol compare."""
+
+    @property
+    def rule(self) -> tuple[str, str]:
+        """Who judged, and how: what two evaluations must share to be compared."""
+        return self.judged_by, self.exposure
 
 
 @dataclass(frozen=True, slots=True)

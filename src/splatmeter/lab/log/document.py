@@ -37,6 +37,8 @@ class MetricsFigure:
     step: int
     metrics: Mapping[str, float]
     views: int | None = None
+    exposure: str = "none"
+    """The protocol of exposure that they follow: only figures of one protocol compare."""
 
 
 @dataclass(frozen=True, slots=True)

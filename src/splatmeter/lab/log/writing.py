@@ -207,9 +207,12 @@ def _peak(stage: str, value: int | None, parent: LogPhase | None, before: int | 
 
 def _metrics(split: str, figure: MetricsFigure, baseline: QualityBaseline | None) -> Iterator[str]:
     views = f", {figure.views} views" if figure.views else ""
+    views += f", exposure {inline(figure.exposure)}" if figure.exposure != "none" else ""
     yield f"- **{split} Metrics @ iter {figure.step}{views}:**"
     comparable = (
-        baseline is not None and baseline.figure.step == figure.step and baseline.split == split.lower()
+        baseline is not None
+        and (baseline.figure.step, baseline.figure.exposure) == (figure.step, figure.exposure)
+        and baseline.split == split.lower()
     )
     for name, (label, form, direction) in _METRICS.items():
         value = figure.metrics.get(name)

@@ -103,7 +103,7 @@ def _rewritten(record: Mapping[str, Any], judged: Path) -> str:
 
 def _figures(item: Mapping[str, Any]) -> tuple[Any, ...]:
     metrics = {k: v for k, v in item["metrics"].items() if v is not None and math.isfinite(v)}
-    return item["step"], item["split"], tuple(sorted(metrics.items()))
+    return item["step"], item["split"], item.get("exposure", "none"), tuple(sorted(metrics.items()))
 
 
 def _same(a: Any, b: Any) -> bool:

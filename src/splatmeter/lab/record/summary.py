@@ -183,6 +183,7 @@ def _evaluation(event: Evaluated) -> dict[str, Any]:
         "images": sorted(event.per_view),
         "peak_memory_bytes": event.peak_memory_bytes or None,
         "judged_by": "trainer",
+        "exposure": event.exposure,
     }
 
 

@@ -38,8 +38,15 @@ def curves(sessions: Path, runs: Runs) -> list[Curve]:
             (p.clock_seconds, p.loss) for p in progress if math.isfinite(p.loss) and p.clock_seconds >= 0
         ]
         own = tuple(points) if run == chosen[0] else ()
-        found.append(Curve(run, result["identity"]["phase"], own, _evaluations(progress, result)))
+        found.append(Curve(run, _label(result), own, _evaluations(progress, result)))
     return found
+
+
+def _label(result: dict[str, Any]) -> str:
+    """The phase, and by which protocol of exposure it was judged where that is not the usual one."""
+    rules = sorted({item.get("exposure", "none") for item in result.get("evaluations", ())} - {"none"})
+    phase = str(result["identity"]["phase"])
+    return f"{phase} (exposure {', '.join(rules)})" if rules else phase
 
 
 def _evaluations(progress: list[Progress], result: dict[str, Any]) -> tuple[tuple[float, int, float], ...]:

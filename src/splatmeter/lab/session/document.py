@@ -137,17 +137,18 @@ def _speed(results: list[dict[str, Any]]) -> SpeedFigure | None:
 
 def _metrics(results: list[dict[str, Any]], split: str) -> tuple[MetricsFigure, ...]:
     """Our own judgement where there is one, else what the trainer printed; means over the runs."""
-    found: dict[int, list[dict[str, Any]]] = {}
+    found: dict[tuple[int, str], list[dict[str, Any]]] = {}
     for result in results:
         for item in preferred(result["evaluations"]):
             if item["split"] == split:
-                found.setdefault(item["step"], []).append(item)
+                found.setdefault((item["step"], item.get("exposure", "none")), []).append(item)
     figures: list[MetricsFigure] = []
-    for step, items in sorted(found.items()):
+    for (step, exposure), items in sorted(found.items()):
         names = dict.fromkeys(name for item in items for name in item["metrics"])
         means = {name: _mean(item["metrics"].get(name) for item in items) for name in names}
         views = len(items[0].get("images") or ()) or None
-        figures.append(MetricsFigure(step, {n: v for n, v in means.items() if v is not None}, views))
+        known = {name: value for name, value in means.items() if value is not None}
+        figures.append(MetricsFigure(step, known, views, exposure))
     return tuple(figures)
 
 

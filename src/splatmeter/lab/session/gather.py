@@ -178,7 +178,8 @@ def _evaluation(item: dict[str, Any], started: Mapping[str, Any], trainer: str) 
     judge = trainer if item["judged_by"] == "trainer" else item["judged_by"]
     metrics = {name: value for name, value in item["metrics"].items() if value is not None}
     images = tuple(item.get("images") or (started.get("test_images", ()) if item["split"] == "test" else ()))
-    return Evaluation(item["step"], item["split"], metrics, images, item.get("model_sha256", ""), judge)
+    rule = (judge, item.get("exposure", "none"))
+    return Evaluation(item["step"], item["split"], metrics, images, item.get("model_sha256", ""), *rule)
 
 
 def _clocks(result: Mapping[str, Any]) -> Clocks | None:

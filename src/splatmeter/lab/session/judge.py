@@ -147,4 +147,5 @@ def _entry(split: str, item: dict[str, Any], model: dict[str, Any], record: dict
         "model_sha256": model["sha256"],
         "peak_memory_bytes": record.get("peak_memory_bytes"),
         "judged_by": "splatmeter eval",
+        "exposure": record.get("exposure_protocol", "none"),
     }
