@@ -21,15 +21,17 @@ FIRST_SHARE = 5
 """One part in so many of the steps must be done before a run's own growth tells how it goes on."""
 REMEMBERED = 7
 """Densifications over which the present growth is measured."""
-BURSTING = 1.1
+BURSTING = 1.06
 """A set that grows faster than that in one densification will slow down soon, but nobody knows how soon."""
+MARGIN = 1.05
+"""For the evaluation that is still to come, and for views that need more than any before."""
 SLOWEST, FASTEST = 0.5, 4.0
 """Powers of the step's number with which additions fall."""
 TRUST = 0.7
 """Share of what the latest densifications say beyond the slowest fall that is believed."""
 AGREEING = 3
 """Latest forecasts of which the largest counts: after opacities were reset, growth rests for a while."""
-MOVING_BYTES = 250
+MOVING_BYTES = 650
 """Of a Gaussian, on top of what is held, while rows move."""
 FEWEST = 4
 """Densifications before which there is no growth to measure."""
@@ -96,12 +98,12 @@ class Forecast:
         if step * FIRST_SHARE < self.config.iterations:
             return 0
         if self.config.densification == "none" or step >= last_growth(self.config):
-            return so_far
+            return round(MARGIN * so_far)
         if not self._told:
             return 0
         now = self._counts[-1][1]
         later = held + max(0, self.gaussians() - now) * self.per_gaussian + now * MOVING_BYTES
-        return max(so_far, later)
+        return round(MARGIN * max(so_far, later))
 
 
 def grown(counts: Sequence[tuple[int, int]], end: int) -> float:

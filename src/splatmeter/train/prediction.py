@@ -22,7 +22,7 @@ DECODED_AT_ONCE = 3
 DECODING_BYTES_PER_PIXEL = 11
 """Of a file: the decoder's picture, the array of it, and the decoder's once more to resize it."""
 
-LEAST_OF_PREDICTED = 0.8
+LEAST_OF_PREDICTED = 0.55
 """Predictions are such that no run needs more; runs that need least need this share."""
 
 CACHE_SHARE = 4

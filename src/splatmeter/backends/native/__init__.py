@@ -17,7 +17,7 @@ __all__ = ["native_backend", "native_engine", "native_kernels", "usable_threads"
 
 BYTES_PER_GAUSSIAN = 1200
 """In training, densification included. benchmarks/memory_slope.py measures 964; in real scenes Gaussians
-cover more tiles. With the two numbers below, no run has needed more than predicted, most 10 to 20 % less."""
+cover more tiles. With the two numbers below, no run has needed more than predicted; small ones need less."""
 
 BYTES_PER_PIXEL = 150
 """Render, gradient, loss, tiles, and what evaluations add."""
