@@ -74,7 +74,7 @@ class Training {
     return now;
   }
   static ExposureStep exposure_step(int number) {  // every third step without
-    return number % 3 == 0 ? ExposureStep{} : ExposureStep{number % kPhotos, 0.01, 0.01};
+    return number % 3 == 0 ? ExposureStep{} : ExposureStep{number / 2 % kPhotos, 0.01, 0.01};
   }
   Table model_table() {
     Table table = model_.table(0);
