@@ -9,9 +9,8 @@ constexpr int kExposureWidth = 12;  // 3x4, row by row
 
 struct Exposures {
   int count = 0;
-  double *transforms = nullptr, *first = nullptr, *second = nullptr;  // [count, 12]; Adam's moments are by feature
+  double *transforms = nullptr, *first = nullptr, *second = nullptr;  // [count, 12]; Adam's moments beside them
   double* visits = nullptr;                                          // [count] steps that saw the photo
-  double features[4][4] = {};                                        // of a colour and 1: the coordinates of Adam's steps
 };
 
 struct ExposureStep {

@@ -24,14 +24,11 @@ class PyTable : public HoldsAccount {
     HoldsAccount::set_account(steps, rates, drifts);
     table.pending = adam.pending();
   }
-  // How training photos were exposed, which steps change in place: [photos, 3, 4] three times, and [photos]; and
-  // along what of a colour they learn.
-  void set_exposures(WritableDoubles<3> transforms, WritableDoubles<3> first, WritableDoubles<3> second, WritableDoubles<1> visits, Doubles<2> features) {
+  // How training photos were exposed, which steps change in place: [photos, 3, 4] three times, and [photos].
+  void set_exposures(WritableDoubles<3> transforms, WritableDoubles<3> first, WritableDoubles<3> second, WritableDoubles<1> visits) {
     for (const auto* array : {&transforms, &first, &second})
       require(array->shape(0) == visits.shape(0) && array->shape(1) == 3 && array->shape(2) == 4, "exposures must be [photos, 3, 4]");
-    require(features.shape(0) == 4 && features.shape(1) == 4, "features of a colour must be [4, 4]");
     exposures = {int(visits.shape(0)), transforms.data(), first.data(), second.data(), visits.data()};
-    std::copy_n(features.data(), 16, &exposures.features[0][0]);
     exposure_arrays_[0] = transforms, exposure_arrays_[1] = first, exposure_arrays_[2] = second, visits_ = visits;
   }
   Table table;

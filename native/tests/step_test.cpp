@@ -74,7 +74,7 @@ class Training {
     return now;
   }
   static ExposureStep exposure_step(int number) {  // every third step without
-    return number % 3 == 0 ? ExposureStep{} : ExposureStep{number % kPhotos, 0.01, 0.01};
+    return number % 3 == 0 ? ExposureStep{} : ExposureStep{number / 2 % kPhotos, 0.01, 0.01};
   }
   Table model_table() {
     Table table = model_.table(0);
@@ -92,7 +92,7 @@ class Training {
   LazyAdam adam_ = lazy_adam();
   std::vector<uint8_t> photo_;
   std::vector<double> transforms_ = identities(), first_ = std::vector<double>(12 * kPhotos), second_ = first_, visits_ = std::vector<double>(kPhotos);
-  Exposures exposures_ = {kPhotos, transforms_.data(), first_.data(), second_.data(), visits_.data(), {{1.3, 1.3, 1.3, -1.8}, {10, -10, 0, 0}, {5, 5, -10, 0}, {0, 0, 0, 1}}};
+  Exposures exposures_ = {kPhotos, transforms_.data(), first_.data(), second_.data(), visits_.data()};
 };
 
 Floats trained(int threads) {

@@ -52,7 +52,7 @@ class Exposures:
     the state of an Adam of their own; backends/exposure.py says how they learn."""
 
     transforms: F64  # [P, 3, 4]
-    first: F64  # [P, 3, 4] mean of gradients, by feature of a colour
+    first: F64  # [P, 3, 4] mean of gradients
     second: F64  # [P, 3, 4] mean of their squares
     visits: F64  # [P] steps that saw the photo
 

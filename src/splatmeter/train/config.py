@@ -103,7 +103,7 @@ class TrainConfig:
     exposure: Literal["none", "affine"] = "none"
     """Learn a 3x4 colour transform for each training photo, for exposures that differ; affine needs a CPU."""
     exposure_lr: float | None = None
-    """First learning rate of transforms, which falls too; by default 1.5 over the visits of a photo."""
+    """First learning rate of transforms, which falls too; by default 2 over the visits of a photo."""
     exposure_reg: float = 0.01
     """Weight in the loss of a transform's squared distance from the identity."""
 

@@ -18,11 +18,11 @@ from splatmeter.errors import CardUnavailable
 from splatmeter.ops import F64
 from splatmeter.train.config import TrainConfig
 
-TOTAL_RATE = 1.5
+TOTAL_RATE = 2.0
 """Of all visits of a photo, if the rate never fell: an exposure is found whether visits are few or many. For
 scenes and steps of published size it comes to about the published 0.01."""
 HIGHEST_RATE = 0.05
-LAST_SHARE = 0.05
+LAST_SHARE = 0.1
 
 PREFIX = "exposure_"
 _ARRAYS = ("transforms", "first", "second", "visits")
