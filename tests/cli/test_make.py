@@ -22,9 +22,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "story"))
 from capture_stand_in import InProcess, folder_of_photos
 from tiny_scene import write_tiny_scene
 
+from splatmeter import shell
 from splatmeter.capture.from_photos import from_photos
 from splatmeter.cli import eval as evaluation
-from splatmeter.cli import export, shell, train
+from splatmeter.cli import export, train
 from splatmeter.cli.main import main
 from splatmeter.train import presets
 
