@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from splatmeter.errors import UsageError
 from splatmeter.evaluate.exposure import ExposureProtocol
 from splatmeter.ops import RasterSettings
 from splatmeter.scene.scene import SceneOptions
-from splatmeter.train import progressive
+from splatmeter.train.config_sense import require_sense
 from splatmeter.train.schedule import HARMONICS_INTERVAL, Schedule
 from splatmeter.units import parse_bytes
 
@@ -166,7 +165,7 @@ class TrainConfig:
     """Keep the renders of the first so many views of each evaluation as PNG files."""
 
     def __post_init__(self) -> None:
-        _check(self)
+        require_sense(self)
 
     # ---- what the words need ------------------------------------------------------------------------------
     def scene_options(self) -> SceneOptions:
@@ -267,72 +266,3 @@ def _typed(value: Any, hint: Any) -> Any:
     if value is not None and (hint is Path or Path in typing.get_args(hint)):
         return Path(value)
     return tuple(value) if isinstance(value, list) else value
-
-
-_POSITIVE = (
-    "iterations",
-    "sh_interval",
-    "position_lr_max_steps",
-    "densification_interval",
-    "opacity_reset_interval",
-    "aggressive_prune_interval",
-    "progress_interval",
-    "test_every",
-    "densify_grad_threshold",
-)
-_NOT_NEGATIVE = (
-    "kernel_size",
-    "position_lr_init",
-    "position_lr_final",
-    "feature_lr",
-    "opacity_lr",
-    "scaling_lr",
-    "rotation_lr",
-    "percent_dense",
-    "densify_from_iter",
-    "evaluation_images",
-    "seed",
-    "noise_lr",
-    "opacity_reg",
-    "scale_reg",
-    "exposure_reg",
-)
-
-
-def _check(config: TrainConfig) -> None:
-    for name in _POSITIVE:
-        _require(name, config, lambda value: 0 < value < math.inf, "above 0")
-    for name in _NOT_NEGATIVE:
-        _require(name, config, lambda value: 0 <= value < math.inf, "0 or more")
-    _require("sh_degree", config, lambda value: value in (0, 1, 2, 3), "0, 1, 2 or 3")
-    _require("lr_final_share", config, lambda value: 0 < value <= 1, "above 0 and at most 1")
-    _require("lambda_dssim", config, lambda value: 0 <= value <= 1, "between 0 and 1")
-    _require("exposure_lr", config, lambda value: value is None or 0 <= value <= 1, "between 0 and 1")
-    _require("max_gaussians", config, lambda value: value is None or value > 0, "above 0")
-    _require("checkpoint_interval", config, lambda value: value is None or value > 0, "above 0")
-    _require("checkpoint_minutes", config, lambda value: value >= 0, "0 or above")
-    _require(
-        "aggressive_prune_opacity", config, lambda value: value is None or 0 < value < 1, "between 0 and 1"
-    )
-    progressive.parse(config.progressive)
-    _ = config.memory_bytes
-    if STRATEGIES[config.densification].needs_budget and config.max_gaussians is None:
-        raise UsageError(
-            f"--densification {config.densification} works within a budget: "
-            "pass --max-gaussians, such as 500000."
-        )
-    for name in ("ray_jitter", "resample_gt_image"):
-        if getattr(config, name):
-            raise UsageError(
-                f"{_flag(name)} is not supported: it is off in all published runs. Leave it out."
-            )
-
-
-def _require(name: str, config: TrainConfig, holds: typing.Callable[[Any], bool], wish: str) -> None:
-    value = getattr(config, name)
-    if not holds(value):
-        raise UsageError(f"{_flag(name)} is {value}, but must be {wish}.")
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
