@@ -76,7 +76,11 @@ void an_exposure_is_applied_to_the_picture(const Kernels& kernels) {
   Exposure identity = {{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}, {}};
   const LossValue plain = kernels.loss(one, width, height, render.data(), photo.data(), 0.2f, own.data(), nullptr);
   const LossValue same = kernels.loss(three, width, height, render.data(), photo.data(), 0.2f, gradient.data(), &identity);
-  check(plain.l1 == same.l1 && plain.ssim == same.ssim && same_bits(own, gradient), "the identity changes nothing");
+  // Up to roundings: the two ways through the pass are compiled apart, and multiply-adds may be fused in one only.
+  float apart = 0;
+  for (size_t i = 0; i < 3 * plane; i++) apart = std::max(apart, std::fabs(own[i] - gradient[i]));
+  const bool equal = std::fabs(plain.l1 - same.l1) < 1e-7 && std::fabs(plain.ssim - same.ssim) < 1e-7;
+  check(equal && apart < 1e-5f / float(3 * plane), "the identity changes nothing");
   for (int c = 0; c < 3; c++) {
     double sum = 0, constant = 0;
     for (size_t i = 0; i < plane; i++) sum += double(own[c * plane + i]) * render[i], constant += own[c * plane + i];
