@@ -38,7 +38,6 @@ from splatmeter.scene.demo import cached_demo_scene
 from splatmeter.scene.scene import Scene, SceneOptions, View
 from splatmeter.train import loop
 from splatmeter.train.config import TrainConfig
-from splatmeter.train.exposure import only_on_cpu
 
 __all__ = [
     "Event",
@@ -100,7 +99,7 @@ def train(
 ) -> Generator[Event, None, None]:
     """Events as they happen; stop iterating to stop. Options are those of `splatmeter train`."""
     config = _made(TrainConfig, source_path=Path(folder), model_path=Path(output), **options)
-    engine = backend(threads=threads, device=device, only_on_cpu=only_on_cpu(config))
+    engine = backend(threads=threads, device=device, only_on_cpu=config.only_on_cpu)
     return loop.train(config, engine)
 
 

@@ -27,6 +27,7 @@ from splatmeter.capture.from_photos import from_photos
 from splatmeter.cli import eval as evaluation
 from splatmeter.cli import export, train
 from splatmeter.cli.main import main
+from splatmeter.cli.make import is_scene
 from splatmeter.train import presets
 
 pytest.importorskip("splatmeter._native", reason="the native module is not built")
@@ -288,6 +289,7 @@ from capture_stand_in import InProcess
 from splatmeter.capture.from_photos import from_photos
 from splatmeter.cli import scene_photos
 from splatmeter.cli.main import main
+from splatmeter.cli.make import is_scene
 from splatmeter.train import presets
 presets.PRESETS["fast"] = {preset!r}
 scene_photos.from_photos = functools.partial(from_photos, child=InProcess())
@@ -323,3 +325,10 @@ def test_killed_anywhere_the_next_start_copes(tmp_path: Path) -> None:
     assert start().wait() == 0
     models = [next((tmp_path / name).rglob("fused.ply")).read_bytes() for name in ("out", "disturbed")]
     assert models[0] == models[1]
+
+
+@pytest.mark.parametrize("name", ["transforms_train.json", "transforms.json"])
+def test_a_folder_with_poses_is_a_scene_and_not_photos(tmp_path: Path, name: str) -> None:
+    assert not is_scene(tmp_path)
+    (tmp_path / name).write_text("{}")
+    assert is_scene(tmp_path)

@@ -14,7 +14,7 @@ import pytest
 from running import Make, of, run
 
 from splatmeter.backend import Backend
-from splatmeter.errors import NotEnoughMemory, UsageError
+from splatmeter.errors import CardUnavailable, NotEnoughMemory, UsageError
 from splatmeter.events import Densified, Evaluated, Progress, Started, Warned
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.scene.scene import load_scene
@@ -65,7 +65,7 @@ def test_what_is_no_size_is_told(make: Make, text: str) -> None:
 def test_a_card_has_no_such_limit(make: Make, backend: Backend) -> None:
     card = dataclasses.replace(backend.memory, of_the_host=False)
     config = make(memory="4G")
-    with pytest.raises(UsageError, match="On a card, use --max-gaussians"):
+    with pytest.raises(CardUnavailable, match="use --max-gaussians, or --device cpu"):
         predict(config, load_scene(config.scene_options()), card, 120)
 
 
@@ -180,3 +180,9 @@ def test_the_limit_holds_for_the_memory_that_the_system_sees(tmp_path: Path) -> 
     events = [json.loads(line) for line in (tmp_path / "o" / "events.jsonl").read_text().splitlines()]
     assert any("is full" in event.get("message", "") for event in events)
     assert int(ended.stdout.split()[-1]) <= limit
+
+
+def test_a_card_cannot_follow_a_limit_so_auto_takes_the_cpu() -> None:
+    assert TrainConfig().only_on_cpu == ""
+    assert TrainConfig(memory="4G").only_on_cpu == "--memory 4G"
+    assert TrainConfig(memory="4G", exposure="affine").only_on_cpu == "--exposure affine and --memory 4G"

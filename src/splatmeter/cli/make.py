@@ -24,6 +24,7 @@ from splatmeter.cli.make_folder import Folder
 from splatmeter.cli.make_steps import Step, Task
 from splatmeter.cli.scene_photos import PhotoOptions
 from splatmeter.errors import SplatmeterError, UsageError
+from splatmeter.scene import nerfstudio
 from splatmeter.scene.scene import SceneOptions, fingerprint, load_scene
 from splatmeter.shell import command_text
 from splatmeter.units import duration_text
@@ -39,7 +40,8 @@ Four steps, each an ordinary command that is printed as it starts, so that you c
 
 Stopped by Ctrl-C, a power cut or kill -9, the same command goes on where it was; finished, it does nothing.
 Walk around the subject and take 30 to 200 photos that overlap by two thirds: docs/photos.md says more. PHOTOS
-may also be a scene that has its places already (COLMAP, NeRF-synthetic): then the first step is left out.
+may also be a scene that has its places already (COLMAP, NeRF-synthetic, nerfstudio): then the first step is
+left out.
 
 Examples:
   splatmeter make my_photos -o my_garden
@@ -110,7 +112,8 @@ def planned_task(chosen: MakeArguments) -> tuple[str, Task]:
 
 def is_scene(source: Path) -> bool:
     refuse_unreadable(source)
-    return (source / "sparse").is_dir() or (source / "transforms_train.json").is_file()
+    files = ("transforms_train.json", nerfstudio.FILE)
+    return (source / "sparse").is_dir() or any((source / name).is_file() for name in files)
 
 
 def photo_defaults() -> dict[str, Any]:

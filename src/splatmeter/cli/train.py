@@ -160,10 +160,9 @@ def earlier_settings(folder: Path) -> dict[str, Any]:
 def engine_for(config: TrainConfig, chosen: TrainArguments) -> Backend:
     """Says why where a card is there and the CPU works."""
     from splatmeter.backends import registry
-    from splatmeter.train.exposure import only_on_cpu
 
     threads = arguments.checked_threads(chosen.threads)
-    engine = registry.backend(chosen.backend, threads, chosen.device, only_on_cpu(config))
+    engine = registry.backend(chosen.backend, threads, chosen.device, config.only_on_cpu)
     if "card_not_used" in engine.facts.details:
         print(engine.facts.details["card_not_used"], file=sys.stderr)
     return engine

@@ -34,7 +34,7 @@ def frame_list(content: dict[str, Any], where: Path) -> list[tuple[str, dict[str
     """Each frame with the name of its photo."""
     listed = content.get("frames")
     if not isinstance(listed, list) or not listed:
-        raise InputError(f"{where} has no list of frames. Check that it is a NeRF-synthetic file.")
+        raise InputError(f"{where} has no list of frames. Is it of NeRF-synthetic or nerfstudio?")
     frames = []
     for number, frame in enumerate(listed):
         if not isinstance(frame, dict) or not isinstance(frame.get("file_path"), str):

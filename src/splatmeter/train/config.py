@@ -214,6 +214,13 @@ class TrainConfig:
         except ValueError as problem:
             raise UsageError(f"--memory: {problem}.") from None
 
+    @property
+    def only_on_cpu(self) -> str:
+        """Options given that no card can follow; empty if there are none."""
+        exposure = [f"--exposure {self.exposure}"] if self.exposure != "none" else []
+        memory = [f"--memory {self.memory}"] if self.memory is not None else []
+        return " and ".join(exposure + memory)
+
     def densify_settings(self, extent: float, budget: int | None = None) -> DensifySettings:
         """`budget`: of Gaussians, where there is another than --max-gaussians."""
         return DensifySettings(

@@ -28,16 +28,12 @@ PREFIX = "exposure_"
 _ARRAYS = ("transforms", "first", "second", "visits")
 
 
-def only_on_cpu(config: TrainConfig) -> str:
-    """What of the configuration no card can do; empty if there is nothing."""
-    return "" if config.exposure == "none" else f"--exposure {config.exposure}"
-
-
 def require(config: TrainConfig, backend: Backend) -> None:
     """Refused rather than left out or done elsewhere in silence."""
     if config.exposure != "none" and not backend.exposes:
         raise CardUnavailable(
-            f"{only_on_cpu(config)} is not there yet on a card ({backend.facts.device}): use --device cpu."
+            f"--exposure {config.exposure} is not there yet on a card ({backend.facts.device}): "
+            "use --device cpu."
         )
 
 

@@ -118,7 +118,7 @@ def _cap(config: TrainConfig, scene: Scene, engine: EngineMemory, pixels: int) -
     if config.memory_bytes is None:
         return None
     if not engine.of_the_host:
-        raise UsageError("--memory is for training on the CPU. On a card, use --max-gaussians.")
+        raise CardUnavailable("--memory is not there yet on a card: use --max-gaussians, or --device cpu.")
     return MemoryCap(config.memory_bytes, _needed(engine, scene, 0, pixels, 0), engine.per_gaussian)
 
 
