@@ -4,8 +4,8 @@
 
 The file names scenes (`[scenes.NAME]`: source, options) and settings (`[settings.NAME]`: options). Every training
 runs on one thread, because results do not depend on their number, and --jobs of them at once; its line is added when it
-has ended, so that the same command goes on where it was stopped. CPU seconds are what the training clock's steps
-cost, which others on the machine disturb less than the wall's; speed claims still need turns.py or the lab.
+has ended, so that the same command goes on where it was stopped. Time is the process's CPU
+time, evaluation included, which others on the machine disturb less than the wall's; speed claims still need turns.py or the lab.
 `--table` prints what is there: means over seeds, and each setting against the first one.
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -47,11 +48,15 @@ def command_of(study: dict, run: Run, out: Path, lpips: bool) -> list[str]:
 def trained(study: dict, run: Run, lpips: bool) -> dict:
     folder = Path(tempfile.mkdtemp(prefix="presets-"))
     try:
-        done = subprocess.run(command_of(study, run, folder / "out", lpips), capture_output=True, text=True)
-        events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        if done.returncode:
-            return {"failed": done.stderr[-300:]}
-        return summary(events)
+        with (folder / "events").open("w") as events, (folder / "errors").open("w") as errors:
+            command = command_of(study, run, folder / "out", lpips)
+            process = subprocess.Popen(command, stdout=events, stderr=errors)
+            _, status, usage = os.wait4(process.pid, 0)
+        if status:
+            return {"failed": (folder / "errors").read_text("utf-8")[-300:]}
+        lines = (folder / "events").read_text("utf-8").splitlines()
+        cpu = usage.ru_utime + usage.ru_stime
+        return {**summary([json.loads(line) for line in lines]), "cpu_seconds": cpu}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -103,7 +108,7 @@ def shown(study: dict, results: list[dict]) -> list[str]:
     rows = []
     for scene in study["scenes"]:
         for setting in study["settings"]:
-            runs = [r for r in results if (r["scene"], r["setting"]) == (scene, setting) and "psnr" in r]
+            runs = [r for r in results if (r["scene"], r["setting"]) == (scene, setting) and "cpu_seconds" in r]
             if runs:
                 rows.append([scene, setting, *figures(runs, results, scene, first)])
     header = ["scene", "setting", "seeds", "PSNR", "spread", "SSIM", "LPIPS", "Gaussians", f"time over {first}"]
@@ -112,7 +117,7 @@ def shown(study: dict, results: list[dict]) -> list[str]:
 
 def figures(runs: list[dict], results: list[dict], scene: str, first: str) -> list[str]:
     psnr = [run["psnr"] for run in runs]
-    base = [r["seconds"] for r in results if (r["scene"], r["setting"]) == (scene, first) and "psnr" in r]
+    base = [r["cpu_seconds"] for r in results if (r["scene"], r["setting"]) == (scene, first) and "cpu_seconds" in r]
     lpips = [run["lpips"] for run in runs if run.get("lpips") is not None]
     return [
         str(len(runs)),
@@ -121,7 +126,7 @@ def figures(runs: list[dict], results: list[dict], scene: str, first: str) -> li
         f"{mean(run['ssim'] for run in runs):.4f}",
         f"{mean(lpips):.4f}" if lpips else "",
         f"{mean(run['gaussians'] for run in runs) / 1000:.0f} k",
-        f"{mean(run['seconds'] for run in runs) / mean(base):.3f}" if base else str(math.nan),
+        f"{mean(run['cpu_seconds'] for run in runs) / mean(base):.3f}" if base else str(math.nan),
     ]
 
 

@@ -36,9 +36,9 @@ def test_halves_lie_on_both_sides_along_the_longest_axis() -> None:
     assert np.abs(cut.geometry[:, [0, 2]]).max() < 1e-6
 
 
-def test_halves_are_shorter_in_that_axis_alone_and_fainter() -> None:
+def test_halves_are_shorter_most_of_all_in_that_axis_and_fainter() -> None:
     cut = halves(long_table())
-    assert np.exp(cut.geometry[:, LOG_SCALES]) == pytest.approx(np.array([[0.18, 0.1, 0.02]] * 2))
+    assert np.exp(cut.geometry[:, LOG_SCALES]) == pytest.approx(np.array([[0.18, 0.08, 0.016]] * 2))
     assert gaussians.opacities(cut) == pytest.approx(0.9 * 0.83)
     assert not cut.geometry_moments.any()
 
@@ -51,7 +51,7 @@ def test_small_candidates_are_cut_as_well_and_nothing_is_cloned() -> None:
 def test_the_size_prune_looks_at_the_halves() -> None:
     """The longest axis is above the limit of 0.1 before and below it afterwards; the second one would not be."""
     table = table_of([1.0, 1.0], [0.5] * 2, [1e-3, 1e-3])
-    table.geometry[:, LOG_SCALES] = np.log([[0.15, 0.05, 0.05], [0.15, 0.12, 0.05]])
+    table.geometry[:, LOG_SCALES] = np.log([[0.15, 0.05, 0.05], [0.15, 0.14, 0.05]])
     _, change = grown(table, step=4000, strategy="cut", size_prune=True)
     assert (change.split, change.pruned) == (2, 2)
 
@@ -63,8 +63,8 @@ def test_cutting_draws_nothing() -> None:
 
 
 @pytest.mark.parametrize("opacity", [0.1, 0.6])
-def test_two_halves_look_much_like_the_whole(opacity: float) -> None:
-    """Of all that a picture shows, at most so much changes; an exact copy would nearly double it."""
+def test_two_halves_add_no_light_and_keep_most_of_it(opacity: float) -> None:
+    """An exact copy of a faint Gaussian would nearly double it."""
     backend: Backend = registry.backend("native", 1)
     camera = Pinhole(np.eye(3), np.array([0.0, 0.0, 2.0]), 80.0, 80.0, 32.0, 32.0, 64, 64)
     settings = RasterSettings(sh_degree=0)
@@ -72,7 +72,7 @@ def test_two_halves_look_much_like_the_whole(opacity: float) -> None:
     whole.geometry[:, FILTER_3D] = 0
     whole.harmonics[:, :3] = 1.0
     pictures = [backend.upload(table).render(camera, settings).color.copy() for table in (whole, halves(whole))]
-    assert np.abs(pictures[0] - pictures[1]).sum() < 0.16 * pictures[0].sum()
+    assert 0.65 < pictures[1].sum() / pictures[0].sum() < 1.0
 
 
 def test_opacities_of_one_and_zero_stay_numbers_or_go() -> None:
@@ -84,10 +84,10 @@ def test_opacities_of_one_and_zero_stay_numbers_or_go() -> None:
     assert np.isfinite(result.geometry[:, MEANS]).all()
 
 
-def test_the_threshold_goes_with_the_square_root_of_the_loss() -> None:
+def test_the_threshold_goes_with_the_cube_root_of_the_loss() -> None:
     densifier = Densifier(settings(threshold=3e-4, reference_loss=0.06))
     assert densifier.rule(600, loss=0.06).threshold == pytest.approx(3e-4)
-    assert densifier.rule(600, loss=0.015).threshold == pytest.approx(1.5e-4)
+    assert densifier.rule(600, loss=0.0075).threshold == pytest.approx(1.5e-4)
     assert densifier.rule(600).threshold == 3e-4, "before anything is known"
 
 

@@ -27,7 +27,7 @@ class DensifySettings:
     reset_interval: int = 3000
     threshold: float = 0.0002
     reference_loss: float = 0.0
-    """Where it is not 0: the loss at which the threshold is as given; it goes with the square root of the loss."""
+    """Where it is not 0: the loss at which the threshold is as given; it goes with the cube root of the loss."""
     percent_dense: float = 0.01
     white_background: bool = False
     size_prune: bool = False
@@ -86,7 +86,7 @@ class Densifier:
         reference = self.settings.reference_loss
         if not reference or not math.isfinite(loss):
             return self.settings.threshold
-        return self.settings.threshold * math.sqrt(loss / reference)
+        return self.settings.threshold * (loss / reference) ** (1 / 3)
 
     def lowest_opacity(self, aggressive: bool) -> float:
         extra = self.settings.aggressive_opacity if aggressive else None
