@@ -1,19 +1,19 @@
 """Settings against settings over scenes and seeds: quality on held-out photos, Gaussians, and CPU seconds.
 
-    python benchmarks/presets.py STUDY.toml --results runs.jsonl [--only fast] [--scenes fox] [--seeds 0 1] [--jobs 2]
+    python benchmarks/presets.py STUDY.toml --results runs.jsonl [--only fast] [--scenes fox] [--seeds 0 1]
 
-The file names scenes (`[scenes.NAME]`: source, options) and settings (`[settings.NAME]`: options). Every training
-runs on one thread, because results do not depend on their number, and --jobs of them at once; its line is added when it
-has ended, so that the same command goes on where it was stopped. Time is the process's CPU
-time, evaluation included, which others on the machine disturb less than the wall's; speed claims still need turns.py or the lab.
-`--table` prints what is there: means over seeds, and each setting against the first one.
+The file names scenes (`[scenes.NAME]`: source, options) and settings (`[settings.NAME]`: options). Every
+training runs on one thread, because results do not depend on their number, and --jobs of them at once; its
+line is added when it has ended, so that the same command goes on where it was stopped. Time is the process's
+CPU time, evaluation included, which others on the machine disturb less than the wall's; claims of speed
+still need turns.py or the lab. `--table` only prints what is there: means over seeds, and each setting
+against the first one.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import shutil
 import subprocess
@@ -107,18 +107,23 @@ def shown(study: dict, results: list[dict]) -> list[str]:
     first = next(iter(study["settings"]))
     rows = []
     for scene in study["scenes"]:
+        base = ended(results, scene, first)
         for setting in study["settings"]:
-            runs = [r for r in results if (r["scene"], r["setting"]) == (scene, setting) and "cpu_seconds" in r]
+            runs = ended(results, scene, setting)
             if runs:
-                rows.append([scene, setting, *figures(runs, results, scene, first)])
-    header = ["scene", "setting", "seeds", "PSNR", "spread", "SSIM", "LPIPS", "Gaussians", f"time over {first}"]
-    return table(header, rows)
+                rows.append([scene, setting, *figures(runs, base)])
+    header = ["scene", "setting", "seeds", "PSNR", "spread", "SSIM", "LPIPS", "Gaussians"]
+    return table([*header, f"time over {first}"], rows)
 
 
-def figures(runs: list[dict], results: list[dict], scene: str, first: str) -> list[str]:
+def ended(results: list[dict], scene: str, setting: str) -> list[dict]:
+    return [run for run in results if (run["scene"], run["setting"]) == (scene, setting) and "psnr" in run]
+
+
+def figures(runs: list[dict], base: list[dict]) -> list[str]:
     psnr = [run["psnr"] for run in runs]
-    base = [r["cpu_seconds"] for r in results if (r["scene"], r["setting"]) == (scene, first) and "cpu_seconds" in r]
     lpips = [run["lpips"] for run in runs if run.get("lpips") is not None]
+    seconds = mean(run["cpu_seconds"] for run in runs)
     return [
         str(len(runs)),
         f"{mean(psnr):.2f}",
@@ -126,7 +131,7 @@ def figures(runs: list[dict], results: list[dict], scene: str, first: str) -> li
         f"{mean(run['ssim'] for run in runs):.4f}",
         f"{mean(lpips):.4f}" if lpips else "",
         f"{mean(run['gaussians'] for run in runs) / 1000:.0f} k",
-        f"{mean(run['cpu_seconds'] for run in runs) / mean(base):.3f}" if base else str(math.nan),
+        f"{seconds / mean(run['cpu_seconds'] for run in base):.3f}" if base else "",
     ]
 
 

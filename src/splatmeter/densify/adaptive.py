@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from splatmeter.backend import Change, GrowthRule
 from splatmeter.densify import prune, statistics
-from splatmeter.densify.statistics import Statistics
 from splatmeter.densify.division import SCATTERED, Division
+from splatmeter.densify.statistics import Statistics
 from splatmeter.densify.surgery import Surgery
 from splatmeter.ops import F64, Table
 

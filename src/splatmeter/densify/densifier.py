@@ -27,7 +27,7 @@ class DensifySettings:
     reset_interval: int = 3000
     threshold: float = 0.0002
     reference_loss: float = 0.0
-    """Where it is not 0: the loss at which the threshold is as given; it goes with the cube root of the loss."""
+    """Where it is not 0: the threshold is that of this loss, and goes with the cube root of the loss."""
     percent_dense: float = 0.01
     white_background: bool = False
     size_prune: bool = False
@@ -81,8 +81,8 @@ class Densifier:
         )
 
     def threshold(self, loss: float) -> float:
-        """Gradients shrink with what is left to learn: a scene that is nearly right still has places that are not,
-        and one that never gets right would be densified everywhere."""
+        """Gradients shrink with what is left to learn. A scene that is nearly right still has places that are
+        not; one that never gets right would be densified everywhere."""
         reference = self.settings.reference_loss
         if not reference or not math.isfinite(loss):
             return self.settings.threshold

@@ -19,9 +19,9 @@ SHRINK = 0.8 * CHILDREN
 """Scattered children are this much smaller than their parent in every axis."""
 
 CUT_DISTANCE, CUT_LENGTH, CUT_WIDTH, CUT_OPACITY = 0.8, 0.6, 0.8, 0.83
-"""Halves of a cut Gaussian: their distance from its centre in standard deviations of its longest axis, what is left
-of that axis, of the two others, and of the opacity. With a width of 1 the two together look like the whole; narrower
-ones leave room for the detail that asked for them, and give more on every scene tried (benchmarks/results/presets.md)."""
+"""Halves of a cut Gaussian: their distance from its centre in standard deviations of its longest axis, and what
+is left of that axis, of the two others and of the opacity. With a width of 1 the two look like the whole;
+narrower ones leave room for the detail that asked for them, and gave more on every scene tried."""
 
 
 class Division(Protocol):
@@ -47,7 +47,8 @@ class Scattered:
     def offsets(self, parents: F32, rows: NDArray[np.int64], seed: int, step: int) -> F32:
         """R(q) e with e ~ N(0, diag(s^2))."""
         keys = [keys_of(seed, step, FIRST_CHILD + child) for child in range(CHILDREN)]
-        draws = np.stack([normals(key, rows).astype(np.float32) for key in keys]) * _scales(parents)  # [2, K, 3]
+        draws = np.stack([normals(key, rows).astype(np.float32) for key in keys])  # [2, K, 3]
+        draws *= _scales(parents)
         turned = np.einsum("kij,ckj->cki", rotation_matrices(parents[:, ROTATIONS]), draws)  # [2, K, 3]
         return turned.reshape(-1, 3).astype(np.float32)
 

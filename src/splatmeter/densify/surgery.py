@@ -58,4 +58,3 @@ def rearranged(
     order = hands.morton_order(np.ascontiguousarray(means))  # [M]
     changed = hands.rearrange(table, np.ascontiguousarray(sources[order]), np.ascontiguousarray(fresh[order]))
     return changed, order
-

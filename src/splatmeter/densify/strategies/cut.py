@@ -1,7 +1,7 @@
 """Cut: gof's candidates are cut in two across their longest axis, and nothing is cloned.
 
-An exact copy looks the same as twice the opacity until the two have moved apart, which a short training has no time
-for. Two halves side by side look like the whole at once, and each of them is free to follow its own detail.
+Until a copy and its original have moved apart they look like one with more opacity, and a short training has
+no time for that. Two halves lie side by side at once, and each is free to follow its own detail.
 """
 
 from __future__ import annotations
