@@ -108,7 +108,7 @@ class TrainConfig:
 
     # ---- densification ------------------------------------------------------------------------------------
     densification: StrategyName = "gof"
-    """Adding Gaussians: the original's criterion, the paper's, cutting in two, relocation (3DGS-MCMC), none."""
+    """Adding Gaussians: the original's criterion, the paper's, cutting, relocation (3DGS-MCMC) or none."""
     percent_dense: float = 0.01
     """Share of the extent above which a Gaussian is split rather than cloned."""
     densification_interval: int = 100

@@ -29,7 +29,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "sh_interval": 200,
     },
 }
-"""fast: coarse to fine; Gaussians are cut and never cloned, from a threshold that follows the loss, so that it
+"""fast: coarse to fine; Gaussians are cut and never cloned, from a threshold that follows the loss and so
 suits every scene; no opacity resets; colours of full degree after 600 steps; rates that begin at two to four
 times the published ones, which are made for 30 000 steps, and all fall to the end."""
 
