@@ -19,7 +19,7 @@ SHRINK = 0.8 * CHILDREN
 """Scattered children are this much smaller than their parent in every axis."""
 
 CUT_DISTANCE, CUT_LENGTH, CUT_WIDTH, CUT_OPACITY = 0.8, 0.6, 0.8, 0.83
-"""Halves of a cut Gaussian: their distance from its centre in standard deviations of the longest axis, and what
+"""Halves of a cut Gaussian: their distance from its centre in standard deviations of the longest axis; what
 is left of that axis, of the two others and of the opacity. With a width of 1 the two look like the whole;
 narrower ones leave room for the detail that asked for them, and gave more on every scene tried."""
 
