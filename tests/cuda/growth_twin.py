@@ -15,7 +15,7 @@ from splatmeter.backend import Change, GrowthRule
 from splatmeter.backends.reference.surgery import rearrange
 from splatmeter.densify.draws import FIRST_CHILD, RELOCATION, keys_of
 from splatmeter.densify.strategies import STRATEGIES
-from splatmeter.densify.surgery import SHRINK
+from splatmeter.densify.division import SHRINK
 from splatmeter.ops import Table
 
 

@@ -11,10 +11,11 @@ from splatmeter.backend import Change
 from splatmeter.densify import prune, statistics
 from splatmeter.densify.adaptive import Candidates, within_budget
 from splatmeter.densify.densifier import Densifier, DensifySettings
+from splatmeter.densify.division import rotation_matrices
 from splatmeter.densify.statistics import Statistics
 from splatmeter.densify.strategies.gof import absolute_criterion, quantile
 from splatmeter.densify.strategies.three_dgs import gradient_criterion
-from splatmeter.densify.surgery import Surgery, removal, rotation_matrices
+from splatmeter.densify.surgery import Surgery, removal
 from splatmeter.gaussians import gaussians
 from splatmeter.ops import (
     ABSOLUTE_SUM,

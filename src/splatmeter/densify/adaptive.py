@@ -1,4 +1,4 @@
-"""Adaptive density control: a criterion's small candidates are cloned, large ones split; faint rows go."""
+"""Adaptive density control: a criterion's candidates become two, by cloning or by division; faint rows go."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from splatmeter.backend import Change, GrowthRule
 from splatmeter.densify import prune, statistics
+from splatmeter.densify.division import SCATTERED, Division
 from splatmeter.densify.statistics import Statistics
-from splatmeter.densify.surgery import SHRINK, Surgery
+from splatmeter.densify.surgery import Surgery
 from splatmeter.ops import F64, Table
 
 Rows = NDArray[np.bool_]  # [N]
@@ -27,13 +28,20 @@ Criterion = Callable[[Statistics, float], Candidates]
 """(statistics, gradient threshold) -> candidates."""
 
 
-def plan(table: Table, rule: GrowthRule, criterion: Criterion) -> Surgery:
+def plan(
+    table: Table,
+    rule: GrowthRule,
+    criterion: Criterion,
+    division: Division = SCATTERED,
+    clones: bool = True,
+) -> Surgery:
+    """Small candidates are cloned and large ones divided, or all are divided where nothing `clones`."""
     candidates = criterion(statistics.read(table), rule.threshold)
     faint = prune.faint(table, rule.lowest_opacity)  # [N]
     scales = prune.largest_scales(table)  # [N]
-    small = scales <= rule.dense_scale  # [N]
+    small = (scales <= rule.dense_scale) & clones  # [N]
     gone = faint | (scales > rule.largest_scale)  # [N] what pruning takes of rows and their exact copies
-    gone_child = faint | (scales / SHRINK > rule.largest_scale)  # [N] and of children
+    gone_child = faint | (division.largest_scales(table.geometry) > rule.largest_scale)  # [N] and of children
     chosen = _affordable(candidates, gone, np.where(small, gone, gone_child), rule.budget)
     clone, split = chosen & small, chosen & ~small
     pruned = (gone & ~split).sum() + (gone & clone).sum() + 2 * (gone_child & split).sum()
@@ -44,6 +52,7 @@ def plan(table: Table, rule: GrowthRule, criterion: Criterion) -> Surgery:
         change=Change(int(clone.sum()), int(split.sum()), int(pruned)),
         seed=rule.seed,
         step=rule.step,
+        division=division,
     )
 
 

@@ -26,6 +26,8 @@ class DensifySettings:
     interval: int = 100
     reset_interval: int = 3000
     threshold: float = 0.0002
+    reference_loss: float = 0.0
+    """Where it is not 0: the threshold is that of this loss, and goes with the cube root of the loss."""
     percent_dense: float = 0.01
     white_background: bool = False
     size_prune: bool = False
@@ -63,20 +65,28 @@ class Densifier:
         """Whether statistics of this step are going to be used."""
         return self.strategy.plan is not None and 0 < step < self.settings.until
 
-    def rule(self, step: int) -> GrowthRule:
-        """Of the densification after this step."""
+    def rule(self, step: int, loss: float = math.nan) -> GrowthRule:
+        """Of the densification after this step; `loss` is the recent mean, where it is known."""
         settings = self.settings
         limit = prune.LARGEST_SHARE * settings.extent if self._size_matters(step) else math.inf
         return GrowthRule(
             strategy=self.strategy.name,
             seed=settings.seed,
             step=step,
-            threshold=settings.threshold,
+            threshold=self.threshold(loss),
             dense_scale=settings.percent_dense * settings.extent,
             lowest_opacity=self.lowest_opacity(aggressive=self.prunes_at(step)),
             largest_scale=limit,
             budget=settings.max_gaussians,
         )
+
+    def threshold(self, loss: float) -> float:
+        """Gradients shrink with what is left to learn. A scene that is nearly right still has places that are
+        not; one that never gets right would be densified everywhere."""
+        reference = self.settings.reference_loss
+        if not reference or not math.isfinite(loss):
+            return self.settings.threshold
+        return self.settings.threshold * (loss / reference) ** (1 / 3)
 
     def lowest_opacity(self, aggressive: bool) -> float:
         extra = self.settings.aggressive_opacity if aggressive else None

@@ -108,7 +108,7 @@ class TrainConfig:
 
     # ---- densification ------------------------------------------------------------------------------------
     densification: StrategyName = "gof"
-    """Adding Gaussians: the original's present criterion, the paper's, relocation (3DGS-MCMC) or none."""
+    """Adding Gaussians: the original's criterion, the paper's, cutting, relocation (3DGS-MCMC) or none."""
     percent_dense: float = 0.01
     """Share of the extent above which a Gaussian is split rather than cloned."""
     densification_interval: int = 100
@@ -121,6 +121,8 @@ class TrainConfig:
     """Densification and opacity resets happen before this step."""
     densify_grad_threshold: float = 0.0002
     """Mean screen-space gradient from which a Gaussian is densified."""
+    densify_reference_loss: float = 0.0
+    """The threshold is that of this loss and goes with the cube root of the recent one; 0: it is fixed."""
     size_prune: Literal["none", "original"] = "none"
     """Remove Gaussians larger than a tenth of the extent, as the original does; it can blacken skies."""
     max_gaussians: int | None = None
@@ -232,6 +234,7 @@ class TrainConfig:
             interval=self.densification_interval,
             reset_interval=self.opacity_reset_interval,
             threshold=self.densify_grad_threshold,
+            reference_loss=self.densify_reference_loss,
             percent_dense=self.percent_dense,
             white_background=self.white_background,
             size_prune=self.size_prune == "original",

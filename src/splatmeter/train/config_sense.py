@@ -34,6 +34,7 @@ _NOT_NEGATIVE = (
     "rotation_lr",
     "percent_dense",
     "densify_from_iter",
+    "densify_reference_loss",
     "evaluation_images",
     "seed",
     "noise_lr",

@@ -54,7 +54,7 @@ class Growth:
 
     def _change(self, state: TrainingState, grows: bool, prunes: bool) -> Change | None:
         if grows:
-            return state.model.grow(self.densifier.rule(state.step))
+            return state.model.grow(self.densifier.rule(state.step, state.losses.recent_mean))
         return state.model.prune(self.densifier.lowest_opacity(aggressive=True)) if prunes else None
 
     def _refreshes_at(self, step: int) -> bool:

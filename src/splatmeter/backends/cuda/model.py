@@ -17,9 +17,9 @@ from splatmeter.backends.host_model import CHUNK_ROWS, chunks, without_moments
 from splatmeter.backends.kernels import Kernels, Picture, exploration
 from splatmeter.backends.lazy_adam import PENDING_AGES, LazyTable, Pending
 from splatmeter.backends.native.engine import camera_row, look, rates_row
+from splatmeter.densify.division import CHILDREN, SHRINK
 from splatmeter.densify.draws import FIRST_CHILD, RELOCATION, keys_of
 from splatmeter.densify.prune import LOWEST_OPACITY
-from splatmeter.densify.surgery import CHILDREN, SHRINK
 from splatmeter.errors import CardUnavailable, UsageError
 from splatmeter.gaussians import gaussians
 from splatmeter.ops import F32, F64, WIDTHS, Pinhole, RasterSettings, Rates, Similarity, Table

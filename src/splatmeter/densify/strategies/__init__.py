@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from splatmeter.densify.strategies.cut import CUT
 from splatmeter.densify.strategies.fixed import FIXED
 from splatmeter.densify.strategies.gof import GOF
 from splatmeter.densify.strategies.mcmc import MCMC
 from splatmeter.densify.strategies.three_dgs import THREE_DGS
 
-StrategyName = Literal["gof", "3dgs", "mcmc", "none"]
+StrategyName = Literal["gof", "3dgs", "cut", "mcmc", "none"]
 
-STRATEGIES = {strategy.name: strategy for strategy in (GOF, THREE_DGS, MCMC, FIXED)}
+STRATEGIES = {strategy.name: strategy for strategy in (GOF, THREE_DGS, CUT, MCMC, FIXED)}
