@@ -6,6 +6,15 @@ namespace {
 // The five arrays of a table by number, as ops.WIDTHS has them.
 constexpr size_t kWidths[] = {kGeometryWidth, kHarmonicsWidth, kGeometryMomentsWidth, kHarmonicsWidth, kHarmonicsWidth};
 
+std::optional<card::Cut> cut_of(nb::object cut) {  // (distance, length, width, opacity) or None
+  if (cut.is_none()) return {};
+  const auto numbers = nb::cast<std::vector<double>>(cut);
+  const auto share = [](double number) { return number > 0 && number <= 1; };
+  require(numbers.size() == 4 && share(numbers[1]) && share(numbers[2]) && share(numbers[3]) && numbers[3] < 1,
+          "halves have a distance, a length and a width above 0 up to 1, an opacity between 0 and 1");
+  return card::Cut{numbers[0], numbers[1], numbers[2], numbers[3]};
+}
+
 // A table of Gaussians on a card, and all that the card itself can do.
 class PyCardModel : public PyCard, public HoldsAccount {
  public:
@@ -157,9 +166,10 @@ class PyCardModel : public PyCard, public HoldsAccount {
     return nb::make_tuple(s.mean_opacity, s.finite_rows);
   }
   // -> (cloned, split, pruned)
-  nb::tuple grow(double threshold, bool by_absolute, double lowest_opacity, double small_limit, double size_limit, double shrink, nb::object budget, const std::vector<std::vector<uint32_t>>& child_keys) {
+  nb::tuple grow(double threshold, bool by_absolute, double lowest_opacity, double small_limit, double size_limit, double shrink, nb::object budget, const std::vector<std::vector<uint32_t>>& child_keys,
+                 nb::object cut) {
     require(child_keys.size() == 2 && child_keys[0].size() == card::kRandomKeys && child_keys[1].size() == card::kRandomKeys, "two children have five keys each");
-    card::GrowthRule rule = {threshold, by_absolute, lowest_opacity, small_limit, size_limit, shrink, budget.is_none() ? card::kNoBudget : nb::cast<uint32_t>(budget), {}};
+    card::GrowthRule rule = {threshold, by_absolute, lowest_opacity, small_limit, size_limit, shrink, budget.is_none() ? card::kNoBudget : nb::cast<uint32_t>(budget), {}, cut_of(cut)};
     for (int child = 0; child < 2; child++) std::copy(child_keys[child].begin(), child_keys[child].end(), rule.child_keys[child]);
     card::Change change;
     {
@@ -260,7 +270,7 @@ void bind_cuda(nb::module_& m) {
       .def("reset_opacities", &PyCardModel::reset_opacities)
       .def("summary", &PyCardModel::summary)
       .def("grow", &PyCardModel::grow, nb::arg("threshold"), nb::arg("by_absolute"), nb::arg("lowest_opacity"), nb::arg("small_limit"), nb::arg("size_limit"), nb::arg("shrink"),
-           nb::arg("budget").none(), nb::arg("child_keys"))
+           nb::arg("budget").none(), nb::arg("child_keys"), nb::arg("cut").none())
       .def("relocate", &PyCardModel::relocate, nb::arg("budget").none(), nb::arg("lowest_opacity"), nb::arg("keys"))
       .def("scan", &PyCardModel::scan)
       .def("scan_wide", &PyCardModel::scan_wide)

@@ -1,6 +1,7 @@
 // The engine on a card: the table of Gaussians there, and one training step. The host waits once a step, for the number
 // of pairs, while the card sorts; everything else comes back a step later.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "frame.hpp"
@@ -31,6 +32,7 @@ struct CardImages {
 struct HostGradients { float *geometry, *harmonics, *mean2d, *absolute; u8* visible; };
 struct LossValues { double l1, ssim; };
 
+struct Cut { double distance, length, width, opacity; };  // halves: see densify/division.py
 struct GrowthRule {
   double threshold = 0.0002;            // of the mean gradient; infinite: nothing grows
   bool by_absolute = true;              // gof's second criterion too
@@ -39,6 +41,7 @@ struct GrowthRule {
   double shrink = 1.6;                  // children are this much smaller
   u32 budget = kNoBudget;
   u32 child_keys[2][kRandomKeys] = {};  // name the draws of first and second children
+  std::optional<Cut> cut = {};          // all candidates are cut in two; nothing is cloned, shrunk or drawn
 };
 struct Change { u32 cloned, split, pruned; };
 struct ModelSummary { double mean_opacity; u32 finite_rows; };
@@ -96,6 +99,7 @@ class Engine {
   const u32* morton_order(const float* means, u32 stride, u32 count, Sorter<u64>& sort, CardBuffer<float>& bounds, CardBuffer<u64>& codes);
   size_t room_for(u32 count) const;
   void wide_scan(u64* values, u32 count, CardBuffer<u64>& sums);
+  void cut_children(u32 count, u32 first_child, const Cut& cut, const u32* order);
   void rearrange(u32 count, u32 first_child, float shrink, const u64* sources, const float* means, const u32* order);
   void project();
   void sort_by_depth();

@@ -7,6 +7,9 @@ namespace splat::card {
 namespace {
 
 constexpr int kKeyBits = 64, kFloatBits = 32;
+constexpr float kNothingIsSmall = -1;  // no scale is smaller
+
+float loss_of(double share) { return float(-std::log(share)); }
 
 }  // namespace
 
@@ -52,6 +55,7 @@ GrowthArguments Engine::decide(const GrowthRule& rule, GrowthSpace& space) {
   a.geometry = table_.geometry.data(), a.harmonics = table_.harmonics.data(), a.gradient = space.gradient.at_least(n), a.absolute = space.absolute.at_least(n);
   a.keys = space.keys.at_least(n), a.flags = space.flags.at_least(n), a.counts = space.counts.at_least(size_t(kGrowthCounts) * blocks), a.state = space.state.at_least(1);
   a.ties_before = space.ties.at_least(n);
+  if (rule.cut) a.cuts = 1, a.small_limit = kNothingIsSmall, a.cut_distance = float(rule.cut->distance), a.cut_loss = loss_of(rule.cut->length), a.cut_width_loss = loss_of(rule.cut->width);
   for (int child = 0; child < 2; child++) std::copy(rule.child_keys[child], rule.child_keys[child] + kRandomKeys, a.child_keys[child]);
   card_.launch(Card::k_growth_look, {blocks}, kThreads, a);
   card_.launch(Card::k_quantile_begin, {}, kThreads, a);
@@ -91,6 +95,14 @@ void Engine::rearrange(u32 count, u32 first_child, float shrink, const u64* sour
   table_.count = count, drawn_ = false, whole_ = true;
 }
 
+void Engine::cut_children(u32 count, u32 first_child, const Cut& cut, const u32* order) {
+  if (count == first_child) return;
+  const CutArguments a = {count, first_child, order, table_.geometry.data(), loss_of(cut.length), loss_of(cut.width), cut.opacity};
+  whole_ = false;
+  card_.launch(Card::k_cut_children, {blocks_of(count, kThreads)}, kThreads, a);
+  whole_ = true;
+}
+
 // What growth to `count` rows takes at its worst moment: arrays are replaced one by one.
 size_t Engine::room_for(u32 count) const {
   size_t more = 0, worst = 0;
@@ -117,7 +129,8 @@ Change Engine::grow(const GrowthRule& rule) {
   card_.launch(Card::k_growth_place, {a.blocks}, kThreads, a);
   const u32* order = morton_order(a.means, 3, count, space.sort, space.bounds, space.codes);
   space.let_go(order);
-  rearrange(count, first_child, float(std::log(rule.shrink)), a.sources, a.means, order);
+  rearrange(count, first_child, rule.cut ? 0.f : float(std::log(rule.shrink)), a.sources, a.means, order);
+  if (rule.cut) cut_children(count, first_child, *rule.cut, order);
   card_.synchronize();
   return change;
 }

@@ -15,7 +15,7 @@ from splatmeter.backend import Change, GrowthRule
 from splatmeter.backends.reference.surgery import rearrange
 from splatmeter.densify.draws import FIRST_CHILD, RELOCATION, keys_of
 from splatmeter.densify.strategies import STRATEGIES
-from splatmeter.densify.division import SHRINK
+from splatmeter.densify.division import CUT_DISTANCE, CUT_LENGTH, CUT_WIDTH, CUT_OPACITY, SHRINK
 from splatmeter.ops import Table
 
 
@@ -52,12 +52,13 @@ def grow_on(card: Any, followed: GrowthRule) -> Change:
     return Change(
         *card.grow(
             threshold=followed.threshold,
-            by_absolute=followed.strategy == "gof",
+            by_absolute=followed.strategy in ("gof", "cut"),
             lowest_opacity=followed.lowest_opacity,
             small_limit=followed.dense_scale,
             size_limit=followed.largest_scale,
             shrink=SHRINK,
             budget=followed.budget,
             child_keys=[keys_of(followed.seed, followed.step, FIRST_CHILD + child) for child in range(2)],
+            cut=(CUT_DISTANCE, CUT_LENGTH, CUT_WIDTH, CUT_OPACITY) if followed.strategy == "cut" else None,
         )
     )

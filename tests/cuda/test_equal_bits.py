@@ -72,7 +72,7 @@ def test_three_runs_have_the_same_bits(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["gof", "3dgs", "mcmc"])
+@pytest.mark.parametrize("strategy", ["gof", "3dgs", "cut", "mcmc"])
 def test_twenty_runs_have_the_same_bits(
     backend: Backend, schedule: Standin, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,15 +59,15 @@ def assert_grows_alike(card: CardTwin, table: Table, followed: GrowthRule) -> Ch
 
 
 @pytest.mark.parametrize("count", [1, 2, 300, 2500])
-@pytest.mark.parametrize("strategy", ["3dgs", "gof"])
+@pytest.mark.parametrize("strategy", ["3dgs", "gof", "cut"])
 def test_candidates_are_the_same(card: CardTwin, count: int, strategy: str) -> None:
-    """2500 rows are more than one block of everything."""
+    """2500 rows are more than one block of everything. What is cut is not cloned."""
     change = assert_grows_alike(card, visited(count), rule(strategy))
     if count >= 300:
-        assert min(change.cloned, change.split, change.pruned) > 0
+        assert min(change.split, change.pruned) > 0 and (change.cloned > 0) == (strategy != "cut")
 
 
-@pytest.mark.parametrize(("strategy", "budget"), [("3dgs", None), ("gof", 850)])
+@pytest.mark.parametrize(("strategy", "budget"), [("3dgs", None), ("gof", 850), ("cut", 850)])
 def test_rows_that_are_behind_are_settled_while_they_move(
     card: CardTwin, strategy: str, budget: int | None
 ) -> None:
@@ -82,7 +82,8 @@ def test_rows_that_are_behind_are_settled_while_they_move(
             card.card.settle()
         results.append((grow_on(card.card, followed), card.get()))
     (change, expected), (found_change, found) = results
-    assert found_change == change and min(change.cloned, change.split, change.pruned) > 0
+    assert found_change == change and min(change.split, change.pruned) > 0
+    assert (change.cloned > 0) == (strategy != "cut")
     for one, two in zip(arrays_of(found), arrays_of(expected), strict=True):
         np.testing.assert_array_equal(one, two)
     assert (found.geometry[:, 15] == 7).all()
@@ -108,6 +109,29 @@ def test_equally_urgent_rows_are_taken_in_order(card: CardTwin) -> None:
     stay = 2500 - grown(table, rule("3dgs", threshold=math.inf)).change.pruned
     for room in (400, 1500):
         assert_grows_alike(card, table, rule("3dgs", budget=stay + room))
+
+
+@pytest.mark.parametrize("budget", [None, 330])
+def test_halves_are_pruned_by_their_own_size(card: CardTwin, budget: int | None) -> None:
+    """Some parents are too large and their halves are not: these count twice where a budget binds."""
+    table = visited(300)
+    limit = float(np.exp(np.quantile(table.geometry[:, 3:6].max(axis=1), 0.6)))
+    change = assert_grows_alike(card, table, rule("cut", largest_scale=limit, budget=budget))
+    whole = grown(table, rule("cut", threshold=math.inf, largest_scale=limit, budget=budget)).change
+    assert change.split > 20 and change.pruned != whole.pruned
+
+
+def test_of_equal_axes_the_first_is_cut(card: CardTwin) -> None:
+    """Also where opacities are so close to 1 that float64 sees no difference."""
+    table = visited(300)
+    table.geometry[:, 3:6] = np.round(table.geometry[:, 3:6])
+    table.geometry[::5, 3:6] = -1.25
+    table.geometry[:, 12:15] = 1
+    table.geometry[::7, 10], table.geometry[1::7, 10] = 80, 17
+    longest = table.geometry[:, 3:6] == table.geometry[:, 3:6].max(axis=1, keepdims=True)
+    assert {tuple(row) for row in longest.tolist()} >= {(1, 1, 1), (1, 1, 0), (0, 1, 1), (1, 0, 1), (0, 0, 1)}
+    assert assert_grows_alike(card, table, rule("cut")).split == 300
+    assert card.get().geometry[:, 10].max() < 2, "halves are never more opaque than 0.83"
 
 
 def test_without_statistics_all_are_densified(card: CardTwin) -> None:
@@ -157,7 +181,7 @@ def test_where_all_are_faint_all_stay_in_a_new_order(card: CardTwin, budget: int
     assert card.card.count == 2500 and not card.get().geometry[:, 12:15].any()
 
 
-@pytest.mark.parametrize("strategy", ["gof", "mcmc"])
+@pytest.mark.parametrize("strategy", ["gof", "cut", "mcmc"])
 def test_growth_that_cannot_fit_changes_nothing(schedule: Standin, strategy: str) -> None:
     table = visited(3000)
     table.geometry[:, 12:15] = [1, 1, 1]
@@ -174,7 +198,7 @@ def test_growth_that_cannot_fit_changes_nothing(schedule: Standin, strategy: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["gof", "mcmc"])
+@pytest.mark.parametrize("strategy", ["gof", "cut", "mcmc"])
 def test_growth_over_many_blocks(card: CardTwin, schedule: Standin, strategy: str) -> None:
     """More than 256 blocks of rows: the loops over blocks turn twice."""
     table = visited(70_000)

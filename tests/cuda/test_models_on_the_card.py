@@ -66,7 +66,7 @@ def story(backend: Backend, strategy: str) -> tuple[Model, list[Any], list[float
     return model, changes, [ticket.read().l1 for ticket in tickets]
 
 
-@pytest.mark.parametrize("strategy", ["gof", "3dgs", "mcmc"])
+@pytest.mark.parametrize("strategy", ["gof", "3dgs", "cut", "mcmc"])
 def test_a_story_ends_as_on_the_cpu(card: Backend, cpu: Backend, strategy: str) -> None:
     (one, changes, losses), (other, expected, wanted) = (story(engine, strategy) for engine in (card, cpu))
     assert changes == expected and one.count == other.count

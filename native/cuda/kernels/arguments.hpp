@@ -223,7 +223,10 @@ static_assert(kSelectDigits == kThreads, "a thread has one digit");
 struct GrowthArguments {
   Pending pending;             // rows may be behind: they are seen as they will be
   u32 count, blocks, budget, by_absolute;  // by_absolute: gof's second criterion too
+  u32 cuts;                    // children are halves, and nothing is drawn
   float threshold, lowest_logit, small_limit, size_limit, shrink;
+  float cut_distance, cut_loss;  // of halves, along the longest axis: standard deviations to their centres, what its log scale loses
+  float cut_width_loss;          // what the other log scales lose
   double urgency_threshold;
   const float *geometry, *harmonics, *moments;
   float *gradient, *absolute;  // [N] means over visits
@@ -235,6 +238,13 @@ struct GrowthArguments {
   u32 child_keys[2][kRandomKeys];
   u64* sources;                // [M]
   float* means;                // [M, 3]
+};
+struct CutArguments {          // of children that are still copies of their parents, but for their means
+  u32 count, first_child;
+  const u32* order;            // [count] places before the order
+  float* geometry;
+  float loss, width_loss;      // of the longest axis's log scale, of the others
+  double opacity;              // what is left of it
 };
 struct SelectArguments {
   u32 count, blocks, shift;    // of the digit looked at

@@ -1,5 +1,5 @@
 // Growth: which rows ask for more detail, which go, and where the others and their children come to lie. The same rules as
-// densify/ in Python, which is its twin: adaptive.py, prune.py, densifier.py, surgery.py.
+// densify/ in Python, which is its twin: adaptive.py, division.py, prune.py, densifier.py, surgery.py.
 #include "block.hpp"
 #include "random.hpp"
 #include "settling.hpp"
@@ -53,6 +53,22 @@ INLINE Row current_row(const GrowthArguments& a, u32 row, u32& behind) {
   return g;
 }
 
+INLINE u32 longest_axis(const float* log_scale) {  // the first of equals, as NumPy's argmax
+  const u32 first = log_scale[1] > log_scale[0] ? 1 : 0;
+  return log_scale[2] > fmaxf(log_scale[0], log_scale[1]) ? 2 : first;
+}
+INLINE void shorten(float* log_scale, float loss, float width_loss) {
+  const u32 longest = longest_axis(log_scale);
+  UNROLL for (u32 j = 0; j < 3; j++) log_scale[j] -= j == longest ? loss : width_loss;
+}
+INLINE float largest_scale(const float* log_scale) { return float(exp(double(fmaxf(fmaxf(log_scale[0], log_scale[1]), log_scale[2])))); }
+INLINE float largest_scale_of_children(const GrowthArguments& a, const float* log_scale, float scale) {
+  if (!a.cuts) return __fdiv_rn(scale, a.shrink);
+  float half[3] = {log_scale[0], log_scale[1], log_scale[2]};
+  shorten(half, a.cut_loss, a.cut_width_loss);
+  return largest_scale(half);
+}
+
 KERNEL(kThreads, growth_look, GrowthArguments) {
   const u32 row = thread_number();
   u32 counts[kGrowthCounts] = {};
@@ -60,11 +76,11 @@ KERNEL(kThreads, growth_look, GrowthArguments) {
     u32 behind;
     const Row g = current_row(a, row, behind);
     const float gradient = mean_over_visits(g.v[kGradientSum], g.v[kVisits]), absolute = mean_over_visits(g.v[kAbsoluteSum], g.v[kVisits]);
-    const float scale = float(exp(double(fmaxf(fmaxf(g.v[kLogScale], g.v[kLogScale + 1]), g.v[kLogScale + 2]))));
+    const float scale = largest_scale(g.v + kLogScale);
     const bool faint = is_faint(g.v, a.harmonics, row, a.lowest_logit), chosen = gradient >= a.threshold;
     store(a.gradient, row, gradient), store(a.absolute, row, absolute);
     store(a.flags, row, (chosen ? kChosen : 0u) | (faint || scale > a.size_limit ? kGone : 0u) | (scale <= a.small_limit ? kSmall : 0u) |
-                            (faint || __fdiv_rn(scale, a.shrink) > a.size_limit ? kGoneChild : 0u) | min(behind, kLongBehind) << kBehindShift);
+                            (faint || largest_scale_of_children(a, g.v + kLogScale, scale) > a.size_limit ? kGoneChild : 0u) | min(behind, kLongBehind) << kBehindShift);
     counts[0] = chosen;
   }
   store_counts(a, counts);
@@ -168,14 +184,22 @@ INLINE void current_mean(const GrowthArguments& a, size_t row, u32 behind, float
   if (behind) v = settled_geometry(a.pending, 0, v, load4(a.moments, row * 6), owed_at(a.pending, int(behind)));
   mean[0] = v.x, mean[1] = v.y, mean[2] = v.z;
 }
-// R(q) e with e ~ N(0, diag(s^2)): raw scales, the 3D filter has no part in this.
-INLINE void child_mean(const Row& g, u32 row, const u32* keys, float* mean) {
-  float draw[3], q[4], R[9];
-  three_exact_normals(row, keys, draw);
+// From a parent to its child, in the parent's axes: e ~ N(0, diag(s^2)), or along the longest axis alone. Raw scales: the 3D
+// filter has no part in this.
+INLINE void drawn_step(const Row& g, u32 row, const u32* keys, float* step) {
+  three_exact_normals(row, keys, step);
+  UNROLL for (int j = 0; j < 3; j++) step[j] *= float(exp(double(g.v[kLogScale + j])));
+}
+INLINE void half_step(const Row& g, float distance, float* step) {
+  const u32 longest = longest_axis(g.v + kLogScale);
+  distance *= largest_scale(g.v + kLogScale);
+  UNROLL for (u32 j = 0; j < 3; j++) step[j] = j == longest ? distance : 0.f;
+}
+INLINE void child_mean(const Row& g, const float* step, float* mean) {
+  float q[4], R[9];
   normalized(g.v + kRotation, q);
   rotation_matrix(q, R);
-  UNROLL for (int j = 0; j < 3; j++) draw[j] *= float(exp(double(g.v[kLogScale + j])));
-  UNROLL for (int i = 0; i < 3; i++) mean[i] = g.v[kMean + i] + dot3(R + 3 * i, draw);
+  UNROLL for (int i = 0; i < 3; i++) mean[i] = g.v[kMean + i] + dot3(R + 3 * i, step);
 }
 // Three counts at once, of at most 256 rows each.
 constexpr u32 kCountBits = 10, kCountMask = (1u << kCountBits) - 1;
@@ -197,9 +221,23 @@ KERNEL(kThreads, growth_place, GrowthArguments) {
   const Row g = current_row(a, row, behind);
   const u32 at = kept + cloned + fetch(blocks_before, 2) + (before >> 2 * kCountBits);
   for (u32 child = 0; child < 2; child++) {
-    child_mean(g, row, a.child_keys[child], mean);
+    float step[3];
+    if (a.cuts) half_step(g, child ? -a.cut_distance : a.cut_distance, step);
+    else drawn_step(g, row, a.child_keys[child], step);
+    child_mean(g, step, mean);
     place(a, at + child * split, row, kFresh, behind, mean);
   }
+}
+
+// Halves get their shape once rows lie in their new place: settled there, which an opacity must be before it is divided.
+KERNEL(kThreads, cut_children, CutArguments) {
+  const size_t row = thread_number();
+  if (row >= a.count || fetch(a.order, row) < a.first_child) return;
+  Row g = load_row(a.geometry, row);
+  shorten(g.v + kLogScale, a.loss, a.width_loss);
+  const double opacity = a.opacity * sigmoid(g.v[kOpacityLogit]);
+  UNROLL for (int j = kLogScale; j < kLogScale + 3; j++) store(a.geometry, row * kGeometryWidth + j, g.v[j]);
+  store(a.geometry, row * kGeometryWidth + kOpacityLogit, float(log(opacity) - log1p(-opacity)));
 }
 
 }  // namespace splat::card

@@ -45,6 +45,7 @@
   X(growth_decide, GrowthArguments) \
   X(growth_total, GrowthArguments) \
   X(growth_place, GrowthArguments) \
+  X(cut_children, CutArguments) \
   X(relocate_look, RelocateArguments) \
   X(wide_scan_sums, WideScanArguments) \
   X(wide_scan_top, WideScanArguments) \

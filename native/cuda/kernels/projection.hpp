@@ -25,6 +25,11 @@ INLINE bool is_faint(const float* column, const float* harmonics, size_t row, fl
   return !finite || !(column[kOpacityLogit] >= lowest_logit);
 }
 
+INLINE double sigmoid(float logit) {  // never overflows: the exponent is never positive
+  const double decay = exp(-fabs(double(logit)));
+  return (logit >= 0 ? 1.0 : decay) / (1.0 + decay);
+}
+
 // ---- what lazy Adam left undone ----------------------------------------------------------------------------------
 INLINE int age_of(const Pending& p, float last_update) { return p.by_age ? max(0, p.step - int(last_update)) : 0; }
 INLINE float4 owed_at(const Pending& p, int age) {  // drift, mean drift, first decay, second decay

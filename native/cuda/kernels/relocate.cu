@@ -9,11 +9,6 @@ namespace splat::card {
 constexpr double kWeightOfOne = 4294967296.0;  // an opacity of 1
 constexpr double kHighestOpacity = 1 - 1e-6;
 
-INLINE double sigmoid(float logit) {  // never overflows: the exponent is never positive
-  const double decay = exp(-fabs(double(logit)));
-  return (logit >= 0 ? 1.0 : decay) / (1.0 + decay);
-}
-
 KERNEL(kThreads, relocate_look, RelocateArguments) {
   const u32 row = thread_number();
   if (row >= a.count) return;

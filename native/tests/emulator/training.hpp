@@ -77,6 +77,8 @@ class Training {
     card::GrowthRule rule;
     rule.threshold = 1e-5, rule.small_limit = 0.1, rule.size_limit = 5, rule.budget = card::u32(model_.count * 3 / 2);
     engine_.grow(rule);
+    rule.cut = {0.7, 0.5, 0.8, 0.9}, rule.budget = card::u32(model_.count * 7 / 4);
+    engine_.grow(rule);
     const card::u32 keys[card::kRandomKeys] = {5, 4, 3, 2, 1};
     engine_.relocate(card::u32(model_.count * 2), 0.1, keys);
     engine_.refresh_filter({view_of(width_, height_, 0), view_of(width_, height_, 1)});

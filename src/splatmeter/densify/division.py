@@ -85,10 +85,9 @@ SCATTERED, CUT = Scattered(), Cut()
 
 def _cut(rows: F32) -> F32:
     """Log scales of the halves [K, 3]."""
-    log_scales = rows[:, LOG_SCALES] + np.float32(math.log(CUT_WIDTH))
-    longest = log_scales.argmax(axis=1)  # [K]
-    log_scales[np.arange(len(rows)), longest] += np.float32(math.log(CUT_LENGTH / CUT_WIDTH))
-    return log_scales
+    log_scales = rows[:, LOG_SCALES]  # [K, 3]
+    longest = np.arange(3) == log_scales.argmax(axis=1)[:, None]  # [K, 3]
+    return log_scales + np.where(longest, np.float32(math.log(CUT_LENGTH)), np.float32(math.log(CUT_WIDTH)))
 
 
 def _largest(log_scales: F32) -> F32:

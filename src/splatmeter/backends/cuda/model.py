@@ -17,7 +17,7 @@ from splatmeter.backends.host_model import CHUNK_ROWS, chunks, without_moments
 from splatmeter.backends.kernels import Kernels, Picture, exploration
 from splatmeter.backends.lazy_adam import PENDING_AGES, LazyTable, Pending
 from splatmeter.backends.native.engine import camera_row, look, rates_row
-from splatmeter.densify.division import CHILDREN, SHRINK
+from splatmeter.densify.division import CHILDREN, CUT_DISTANCE, CUT_LENGTH, CUT_OPACITY, CUT_WIDTH, SHRINK
 from splatmeter.densify.draws import FIRST_CHILD, RELOCATION, keys_of
 from splatmeter.densify.prune import LOWEST_OPACITY
 from splatmeter.errors import CardUnavailable, UsageError
@@ -139,9 +139,9 @@ class CudaModel:
             return Change(0, 0, 0)
         if rule.strategy == "mcmc":
             return self._relocate(rule)
-        if rule.strategy not in ("gof", "3dgs"):
+        if rule.strategy not in ("gof", "3dgs", "cut"):
             raise UsageError(f"--densification {rule.strategy} is not there yet on a card; use --device cpu.")
-        return self._change(rule, rule.threshold, rule.strategy == "gof")
+        return self._change(rule, rule.threshold, rule.strategy in ("gof", "cut"))
 
     def _relocate(self, rule: GrowthRule) -> Change:
         self.settle()
@@ -166,6 +166,7 @@ class CudaModel:
                 SHRINK,
                 rule.budget,
                 keys,
+                (CUT_DISTANCE, CUT_LENGTH, CUT_WIDTH, CUT_OPACITY) if rule.strategy == "cut" else None,
             )
         self._current = True
         return Change(*change)

@@ -110,7 +110,7 @@ def checks(card: Backend, cpu: Backend, size: Size = QUICK, runs: int = RUNS) ->
     yield from _pictures(card, cpu, size)
     for settings in (RasterSettings(absolute_gradients=True), RasterSettings(1, 0.3, False, (1.0, 1.0, 1.0))):
         yield from _training(card, cpu, size, settings)
-    for strategy in ("gof", "3dgs", "mcmc"):
+    for strategy in ("gof", "3dgs", "cut", "mcmc"):
         yield from _growth(card, cpu, size, strategy)
     yield from _rows(card, cpu, size)
     yield _equal_bits(card, size, runs)
