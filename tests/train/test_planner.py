@@ -1,22 +1,28 @@
-"""Runs on invented machines: no clock, no pictures, only costs. They end on time whatever the machine does."""
+"""Runs on invented machines: no clock, no pictures, only costs. They end on time whatever it does."""
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
 
+from splatmeter.events import Densified
+from splatmeter.train.config import TrainConfig
 from splatmeter.train.keeper import Keeper, saving_seconds
 from splatmeter.train.plan import Plan, from_record, to_record
 from splatmeter.train.planner import Machine, Recipe, Situation, first_entry, natural_growth, next_entry
-from splatmeter.train.config import TrainConfig
 from splatmeter.train.stopwatch import Stopwatch
-from splatmeter.events import Densified
 
 RECIPE = Recipe(3200, 0.09, 0.62, ((4, 0.125), (2, 0.4)), 250_000.0, (1, 2, 4))
-LENGTHS = {"iterations": 3200, "densify_from_iter": 288, "densify_until_iter": 1984, "progressive": "4:400,2:1280"}
+LENGTHS = {
+    "iterations": 3200,
+    "densify_from_iter": 288,
+    "densify_until_iter": 1984,
+    "progressive": "4:400,2:1280",
+}
 
 Cost = Callable[[float, float, float], float]
 """(seconds gone, pixels, Gaussians) -> seconds of a step."""
@@ -111,7 +117,7 @@ def test_the_share_that_is_done_rises_evenly_enough_and_never_falls() -> None:
     world = Invented(slowing(2.0, 30), 60)
     plan = world.run().plan
     shares = [plan.done(step) for step in range(plan.end + 1)]
-    steps = [two - one for one, two in zip(shares, shares[1:], strict=False)]
+    steps = [two - one for one, two in itertools.pairwise(shares)]
     assert shares[0] == 0 and shares[-1] == 1
     assert min(steps) > 0 and max(steps) < 20 / plan.end
 
@@ -133,7 +139,7 @@ def test_little_time_is_spent_on_smaller_photos() -> None:
 def test_a_scene_that_asks_for_few_gaussians_gets_the_time_as_steps() -> None:
     small, large = Invented(steady, 90, natural=120_000), Invented(steady, 90, natural=3_000_000)
     assert small.run().plan.end > 1.2 * large.run().plan.end
-    assert small.gaussians < 250_000 < large.gaussians
+    assert small.gaussians < 150_000 < 400_000 < large.gaussians
 
 
 def test_no_more_gaussians_than_there_is_memory_for() -> None:

@@ -163,7 +163,9 @@ def _refuse_contradictions(words: Sequence[str], chosen: TrainArguments) -> None
     for other in ("--iterations", "--preset"):
         planned = of_time or (["--minutes"] if chosen.resume and _has_time(chosen) else [])
         if planned and other in given:
-            raise UsageError(f"{planned[0]} finds the settings and steps itself: leave out {other}, or {planned[0]}.")
+            raise UsageError(
+                f"{planned[0]} finds the settings and steps itself: leave out {other}, or {planned[0]}."
+            )
     if chosen.minutes is not None and not 0 < chosen.minutes < math.inf:
         raise UsageError(f"--minutes is {chosen.minutes:g}, but must be above 0.")
 
@@ -214,7 +216,9 @@ def planned_settings(path: Path) -> dict[str, Any]:
     try:
         config = from_json(settings)
     except TypeError as problem:
-        raise InputError(f"The settings in {path} cannot be used ({problem}). Take the plan.json of a run.") from None
+        raise InputError(
+            f"The settings in {path} cannot be used ({problem}). Take the plan.json of a run."
+        ) from None
     return {name: getattr(config, name) for name in settings if hasattr(config, name)}
 
 

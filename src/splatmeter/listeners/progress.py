@@ -62,7 +62,8 @@ def sentence(event: Event) -> str:
     if isinstance(event, Planned):
         size = f", photos at 1/{event.divisor} of their size" if event.divisor > 1 else ""
         left = f", {duration_text(event.seconds_left)} left" if event.seconds else ""
-        return f"[step {event.step}] plan: {event.iterations} steps, {count_text(event.gaussians)} Gaussians{size}{left}"
+        made = f"{event.iterations} steps, {count_text(event.gaussians)} Gaussians"
+        return f"[step {event.step}] plan: {made}{size}{left}"
     if isinstance(event, Saved):
         return f"[step {event.step}] saved {event.content}: {event.path}"
     if isinstance(event, Warned):
@@ -125,7 +126,7 @@ def _worst(event: Evaluated) -> str:
 
 
 class Plans:
-    """Which plans are worth a line: the first that was measured, then those that differ from the last one told."""
+    """Which plans are worth a line: the first that was measured, and what differs from the last one told."""
 
     def __init__(self) -> None:
         self._told: Planned | None = None

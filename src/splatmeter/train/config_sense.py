@@ -62,9 +62,13 @@ def require_sense(config: TrainConfig) -> None:
     )
     progressive.parse(config.progressive)
     if config.seconds is not None and config.plan is not None:
-        raise UsageError("--plan repeats a run to the bit, and --minutes or --seconds makes a plan: choose one.")
+        raise UsageError(
+            "--plan repeats a run to the bit, and --minutes or --seconds makes a plan: choose one."
+        )
     if (config.seconds or config.plan) and config.start_checkpoint is not None:
-        raise UsageError("--minutes and --plan are for whole runs: go on with --resume, not --start-checkpoint.")
+        raise UsageError(
+            "--minutes and --plan are for whole runs: go on with --resume, not --start-checkpoint."
+        )
     _ = config.memory_bytes  # which reads --memory, or says why it cannot
     if STRATEGIES[config.densification].needs_budget and config.max_gaussians is None:
         raise UsageError(

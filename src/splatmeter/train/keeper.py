@@ -1,4 +1,4 @@
-"""Keeps a run to the time it was given, or to a plan that was recorded: follows entries, measures, makes new ones."""
+"""Keeps a run to the time it was given, or to a plan that was recorded: follows it, measures, plans anew."""
 
 from __future__ import annotations
 
@@ -16,13 +16,21 @@ from splatmeter.train import progressive
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.forecast import typical_gaussians
 from splatmeter.train.plan import Course, Entry, Plan
-from splatmeter.train.planner import Machine, Recipe, Situation, first_entry, natural_growth, next_entry
+from splatmeter.train.planner import (
+    SURE_ROUNDS,
+    Machine,
+    Recipe,
+    Situation,
+    first_entry,
+    natural_growth,
+    next_entry,
+)
 from splatmeter.train.prediction import Prediction
 from splatmeter.train.stopwatch import Stopwatch
 from splatmeter.units import duration_text
 
 EARLY_STEPS = (10, 25, 50, 100, 200)
-"""Plans are made after these steps, however long they took; later whenever so large a share of the time has gone:"""
+"""Plans are made after these steps, however long they took; later when this share of the time has gone:"""
 CHECK_SHARE = 0.02
 MEMORY_SHARE = 0.15
 """Of the time; measurements that are older count less than half."""
@@ -34,7 +42,7 @@ FREE_SHARE = 0.7
 """Of free memory that Gaussians may fill where no limit was given."""
 UNCHANGED = 0.004
 """A change of the steps that are left which is not worth an entry."""
-LIMITED = 0.97
+LIMITED = 0.999
 """From this share of their budget on, Gaussians might have been more without it."""
 
 
@@ -78,14 +86,19 @@ class Keeper:
         """After each step: the entry that is new from here on, if there is one."""
         for at, amount in enumerate((1.0, float(pixels), float(gaussians)), start=1):
             self._window[at] += amount
-        entry = self._recorded(step) if self.ahead or self.config.seconds is None else self._decided(step, gaussians)
+        entry = (
+            self._recorded(step)
+            if self.ahead or self.config.seconds is None
+            else self._decided(step, gaussians)
+        )
         if entry is not None:
             self.plan = self.plan.with_entry(entry)
         return entry
 
     def densified(self, change: Densified) -> None:
         entry = self.plan.entries[-1]
-        if change.gaussians < LIMITED * entry.budget and entry.threshold == 1:
+        free = change.gaussians < LIMITED * entry.budget
+        if (free or len(self._rounds) < SURE_ROUNDS) and entry.threshold == 1:
             self._rounds.append((self.plan.done(change.step), change.gaussians))
 
     def told(self, entry: Entry) -> Planned:
@@ -114,6 +127,7 @@ class Keeper:
             used=self.clock.seconds,
             natural=natural_growth(self._rounds, self.recipe.grows_until, self.guess),
             most=self.most,
+            rounds=len(self._rounds),
         )
         entry = next_entry(self.recipe, self.machine, here, before)
         return entry if _differs(entry, before, here.done < self.recipe.grows_until) else None
@@ -154,7 +168,12 @@ def timing_from(record: dict[str, Any] | None) -> Timing | None:
 
 
 def keeper_for(
-    config: TrainConfig, scene: Scene, expected: Prediction, began: Stopwatch, step: int, timing: Timing | None
+    config: TrainConfig,
+    scene: Scene,
+    expected: Prediction,
+    began: Stopwatch,
+    step: int,
+    timing: Timing | None,
 ) -> Keeper | None:
     """None where a run has a number of steps. `began`: the clock of the command."""
     if config.seconds is None and config.plan is None:
@@ -209,8 +228,9 @@ def _require_time(config: TrainConfig, used: float, gaussians: int) -> None:
     if config.seconds is None or used + saving_seconds(gaussians) < config.seconds:
         return
     raise UsageError(
-        f"Reading the scene and saving a model of it take {duration_text(used + saving_seconds(gaussians))}, which "
-        f"leaves no time to train of {duration_text(config.seconds)}. Give it {_comfortable(used)} or more."
+        f"Reading the scene and saving a model take {duration_text(used + saving_seconds(gaussians))}, "
+        f"which leaves no time to train of {duration_text(config.seconds)}. "
+        f"Give it {_comfortable(used)} or more."
     )
 
 

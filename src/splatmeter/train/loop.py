@@ -39,8 +39,8 @@ def train(
     """Started, then whatever happens, then Finished or Failed. Nothing happens until the first `next`.
 
     `interrupted` is asked after every step; when it says yes, a checkpoint is saved and training ends well.
-    Closing the generator ends it at once, without one. `command` is a clock that runs since the command began, for
-    runs that are given a time; by default that begins here.
+    Closing the generator ends it at once, without one. `command` is a clock that runs since the command
+    began, for runs that are given a time; by default that begins here.
     """
     config = with_output_folder(config)
     refuse_used_folder(config)

@@ -1,14 +1,16 @@
 """A plan: how many steps a run has, and how it grows, as pure data that grows with the run.
 
-Runs that are given a time instead of a number of steps (--minutes) find out on the way how many steps it is worth.
-What they decide is an entry, valid from a step on; schedules depend on entries alone, so a run that is resumed, or
-repeated with --plan, does the same to the last bit whatever the clock says. Everything that goes with the number of
-steps goes with the share that is done. It never jumps: an entry spreads what is left over the steps that are left.
+Runs that are given a time instead of a number of steps (--minutes) find out on the way how many steps it is
+worth. What they decide is an entry, valid from a step on; schedules depend on entries alone, so a run that
+is resumed, or repeated with --plan, does the same to the last bit whatever the clock says. Everything that
+goes with the number of steps goes with the share that is done. It never jumps: an entry spreads what is
+left over the steps that are left.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 from collections.abc import Mapping
@@ -25,9 +27,9 @@ from splatmeter.train.progressive import Stage
 NAME = "plan.json"
 VERSION = 1
 _OF_THE_COMMAND = {
-    "source_path", "model_path", "experiment_name", "photo_cache", "checkpoint_iterations", "checkpoint_interval",
-    "checkpoint_minutes", "start_checkpoint", "resume", "overwrite", "exposure_protocol", "lpips",
-    "progress_interval", "evaluation_images", "seconds", "plan",
+    "source_path", "model_path", "experiment_name", "photo_cache", "checkpoint_iterations",
+    "checkpoint_interval", "checkpoint_minutes", "start_checkpoint", "resume", "overwrite",
+    "exposure_protocol", "lpips", "progress_interval", "evaluation_images", "seconds", "plan",
 }  # fmt: skip
 """Settings that a repeated plan does not bring along: they change no bit, or belong to the command."""
 
@@ -101,7 +103,7 @@ class Plan:
 
 # ---- what it makes of settings ----------------------------------------------------------------------------
 def stretched(config: TrainConfig, plan: Plan) -> TrainConfig:
-    """The settings with their lengths as the plan stretches them. What it says of steps that are done stays."""
+    """The settings, their lengths as the plan stretches them. What it says of steps that are done stays."""
     entry, whole = plan.entries[-1], config.iterations
 
     def moved(step: int) -> int:
@@ -131,7 +133,9 @@ def stages(config: TrainConfig, plan: Plan) -> tuple[Stage, ...]:
             found.append(Stage(stage.divisor, plan.step_at(stage.last / config.iterations)))
     if finest > 1:
         found.append(Stage(finest, plan.end + 1))
-    later = [one for one, two in zip(found, [*found[1:], None], strict=True) if two is None or one.last < two.last]
+    later = [
+        one for one, two in zip(found, [*found[1:], None], strict=True) if two is None or one.last < two.last
+    ]
     return tuple(stage for stage in later if stage.last > 0)
 
 
@@ -182,11 +186,15 @@ def _require_order(entries: tuple[Entry, ...]) -> None:
     if not entries or entries[0].step != 0 or entries[0].done != 0:
         raise ValueError("it does not begin at step 0")
     for entry in entries:
-        whole = all(isinstance(n, int) for n in (entry.step, entry.end, entry.interval, entry.budget, entry.finest))
-        sound = entry.end >= max(1, entry.step) and entry.interval > 0 and entry.budget > 0 and entry.finest > 0
+        whole = all(
+            isinstance(n, int) for n in (entry.step, entry.end, entry.interval, entry.budget, entry.finest)
+        )
+        sound = (
+            entry.end >= max(1, entry.step) and entry.interval > 0 and entry.budget > 0 and entry.finest > 0
+        )
         if not whole or not sound or not 0 <= entry.done <= 1 or not 0 < entry.threshold < math.inf:
             raise ValueError(f"the entry of step {entry.step} makes no sense")
-    for one, two in zip(entries, entries[1:], strict=False):
+    for one, two in itertools.pairwise(entries):
         if not one.step < two.step <= one.end or two.done < one.done:
             raise ValueError(f"the entry of step {two.step} does not follow the one of step {one.step}")
 
@@ -200,6 +208,8 @@ def read(path: Path) -> Plan:
     try:
         return from_record(json.loads(path.read_text("utf-8")), str(path))
     except FileNotFoundError:
-        raise MissingFile(f"There is no plan {path}. A run with --minutes writes plan.json into its folder.") from None
+        raise MissingFile(
+            f"There is no plan {path}. A run with --minutes writes plan.json into its folder."
+        ) from None
     except (OSError, ValueError) as problem:
         raise InputError(f"{path} is no plan ({problem}). Take the plan.json of a run.") from None

@@ -1,9 +1,9 @@
 """From what a run has measured to the next entry of its plan: pure functions, no clock.
 
-A step's seconds are a sum of three parts: one for the step itself, one for its pixels, one for the Gaussians there
-are. How the parts compare is known from other machines, and what this one shows takes its place. Steps and Gaussians
-share what time there is: a scene that would like more Gaussians than it has time for gets fewer of both, and one that
-has more time than it needs gets more of both.
+A step's seconds are a sum of three parts: one for the step itself, one for its pixels, one for the
+Gaussians there are. How the parts compare is known from other machines, and what this one shows takes its
+place. Steps and Gaussians share what time there is: a scene that would like more Gaussians than it has time
+for gets fewer of both, and one that has more time than it needs gets more of both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PRIOR = np.array([1.5e-3, 9e-8, 4.5e-8])
 BELIEF = 0.15
 """Weight of how the parts compare elsewhere, as a share of everything measured."""
 STEPS_POWER, GAUSSIANS_POWER = 0.55, 0.6
-"""With x times the time that the settings would take as they are, steps go with these powers of x, and Gaussians."""
+"""With x times the time that the settings would take as they are, steps and Gaussians go with powers of x."""
 THRESHOLD_POWER, LOWEST_THRESHOLD = 0.5, 0.4
 """With more time than the settings would take, their threshold falls with this power of x, but no lower."""
 FEWEST_STEPS = 450
@@ -33,6 +33,8 @@ SHORTEST_INTERVAL, LONGEST_INTERVAL = 20, 100
 """Steps between densifications; within these, so large a share of the run."""
 SURE_ROUNDS = 4
 """Densifications after which a run's own growth tells what it comes to."""
+FREE_GROWTH = 1.3
+"""Until then, growth is limited only to this much a densification, so that it can show."""
 SHORTEST_RUN = 10
 """Steps that a run has at least; what cannot do those in its time is refused."""
 
@@ -70,6 +72,8 @@ class Situation:
     """Gaussians that the settings as they are would make of this scene."""
     most: int
     """That memory, or the user, allows."""
+    rounds: int = SURE_ROUNDS
+    """Densifications that have shown how the scene grows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,7 @@ class Machine:
         return Prices(*map(float, PRIOR * self._factors() * latest))
 
     def _factors(self) -> np.ndarray:
-        """By how much each part costs more here than elsewhere: least squares, pulled towards one factor for all."""
+        """By how much each part costs more here than elsewhere: least squares, pulled towards one for all."""
         weight = float(self._squares.sum())
         if weight <= 0:
             return np.ones(3)
@@ -137,7 +141,9 @@ def mean_pixels(recipe: Recipe, done: float, finest: int) -> float:
     at = [done, *(last for _, last in recipe.stages if done < last < 1), 1.0]
     pieces = [(end - begin, recipe.divisor((begin + end) / 2, finest)) for begin, end in pairwise(at)]
     whole = sum(length for length, _ in pieces)
-    return recipe.pixels / finest**2 if whole <= 0 else recipe.pixels * sum(n / d**2 for n, d in pieces) / whole
+    return (
+        recipe.pixels / finest**2 if whole <= 0 else recipe.pixels * sum(n / d**2 for n, d in pieces) / whole
+    )
 
 
 def mean_growth(recipe: Recipe, done: float) -> float:
@@ -149,7 +155,7 @@ def mean_growth(recipe: Recipe, done: float) -> float:
 
 
 def natural_growth(rounds: list[tuple[float, int]], until: float, guess: float) -> float:
-    """Gaussians at the end of growth, of (share done, Gaussians) after each densification that nothing limited."""
+    """Gaussians at the end of growth, of (share done, Gaussians) after rounds that nothing limited."""
     if len(rounds) < SURE_ROUNDS:
         return max(guess, rounds[-1][1] if rounds else 0)
     latest = rounds[-2 * SURE_ROUNDS :]
@@ -174,7 +180,9 @@ def next_entry(recipe: Recipe, machine: Machine, here: Situation, before: Entry)
     steps = max(steps, SHORTEST_RUN - here.step)
     growing = here.done < recipe.grows_until
     interval = _interval(steps / max(1e-9, 1 - here.done), before.interval) if growing else before.interval
-    threshold = min(1.0, max(LOWEST_THRESHOLD, times**-THRESHOLD_POWER)) if growing else before.threshold
+    threshold = before.threshold
+    if growing and here.rounds >= SURE_ROUNDS:  # until then the settings as they are show how the scene grows
+        threshold = round(min(1.0, max(LOWEST_THRESHOLD, times**-THRESHOLD_POWER)), 4)
     budget = _allowed(recipe, here, target, interval / max(1, steps) * (1 - here.done))
     return Entry(
         step=here.step,
@@ -183,15 +191,15 @@ def next_entry(recipe: Recipe, machine: Machine, here: Situation, before: Entry)
         interval=interval,
         budget=budget if growing else before.budget,
         target=round(target) if growing else here.gaussians,
-        threshold=round(threshold, 4),
+        threshold=threshold,
         finest=finest,
         used=round(here.used, 3),
     )
 
 
 def _times(recipe: Recipe, prices: Prices, here: Situation, finest: int) -> float:
-    """The time there is over the time that the settings as they are would take, such that the steps it gives and
-    the Gaussians it gives take that time together."""
+    """The time there is over the time that the settings as they are would take, such that the steps and the
+    Gaussians that it gives take that time together."""
     low, high = 1e-4, 1e4
     for _ in range(40):
         middle = math.sqrt(low * high)
@@ -228,5 +236,8 @@ def _allowed(recipe: Recipe, here: Situation, target: float, ahead: float) -> in
     """Most Gaussians at the next densification, on a straight line to the target: what is added late is added
     where full-sized photos ask for it."""
     begin = max(here.done, recipe.grows_from)
-    grown = (here.done + ahead - begin) / max(1e-9, recipe.grows_until - begin)
-    return max(1, min(here.most, round(here.gaussians + min(1.0, max(0.0, grown)) * (target - here.gaussians))))
+    grown = min(1.0, max(0.0, (here.done + ahead - begin) / max(1e-9, recipe.grows_until - begin)))
+    allowed = here.gaussians + grown * (target - here.gaussians)
+    if here.rounds < SURE_ROUNDS:
+        allowed = max(allowed, FREE_GROWTH * here.gaussians)
+    return max(1, min(here.most, round(allowed)))
