@@ -135,8 +135,12 @@ def since_the_command_began() -> Stopwatch:
 def parse(words: Sequence[str]) -> TrainArguments:
     """A preset's settings are defaults; with --resume and -m alone, those of the run in that folder are."""
     kept = _here_by_name(arguments.without_ignored(arguments.normalise(words, SHORT)))
+    _refuse_contradictions(kept)
     chosen = _chosen(kept)
-    _refuse_contradictions(kept, chosen)
+    if chosen.minutes is not None and not 0 < chosen.minutes < math.inf:
+        raise UsageError(f"--minutes is {chosen.minutes:g}, but must be above 0.")
+    if chosen.resume and _has_time(chosen) and "--iterations" in _names(kept):
+        raise UsageError("This run was given a time, not a number of steps: go on without --iterations.")
     return chosen
 
 
@@ -154,20 +158,20 @@ def _has_time(chosen: TrainArguments) -> bool:
     return chosen.minutes is not None or chosen.seconds is not None
 
 
-def _refuse_contradictions(words: Sequence[str], chosen: TrainArguments) -> None:
+def _names(words: Sequence[str]) -> set[str]:
+    return {word.partition("=")[0] for word in words}
+
+
+def _refuse_contradictions(words: Sequence[str]) -> None:
     """A run has a time, or a plan, or a number of steps; settings that belong together go with steps."""
-    given = {word.partition("=")[0] for word in words}
+    given = _names(words)
     of_time = sorted(given & {"--minutes", "--seconds", "--plan"})
     if len(of_time) > 1:
         raise UsageError(f"{' and '.join(of_time)} contradict each other: choose one.")
-    for other in ("--iterations", "--preset"):
-        planned = of_time or (["--minutes"] if chosen.resume and _has_time(chosen) else [])
-        if planned and other in given:
-            raise UsageError(
-                f"{planned[0]} finds the settings and steps itself: leave out {other}, or {planned[0]}."
-            )
-    if chosen.minutes is not None and not 0 < chosen.minutes < math.inf:
-        raise UsageError(f"--minutes is {chosen.minutes:g}, but must be above 0.")
+    for other in sorted(given & {"--iterations", "--preset"} if of_time else ()):
+        raise UsageError(
+            f"{of_time[0]} decides on settings and steps itself: leave out {other}, or {of_time[0]}."
+        )
 
 
 def _here_by_name(words: list[str]) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from splatmeter.errors import UsageError
+from splatmeter.errors import CheckpointError, UsageError
 from splatmeter.events import Densified, Planned
 from splatmeter.scene.scene import Scene
 from splatmeter.train import plan as plans
@@ -60,7 +61,8 @@ class Keeper:
     guess: float
     most: int
     machine: Machine
-    _rounds: list[tuple[float, int]] = field(default_factory=list)
+    rounds: list[tuple[float, int]] = field(default_factory=list)
+    """Of densifications that showed how the scene grows: the share that was done, and Gaussians."""
     _window: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])
     """Seconds on the clock when it began; steps, and the sums of their pixels and Gaussians."""
 
@@ -76,7 +78,7 @@ class Keeper:
 
     def record(self) -> dict[str, Any]:
         """For checkpoints."""
-        return {"used": self.clock.seconds, "plan": plans.to_record(self.plan)}
+        return {"used": self.clock.seconds, "plan": plans.to_record(self.plan), "rounds": self.rounds}
 
     def whole(self) -> Plan:
         """With what a record says of later steps."""
@@ -98,8 +100,8 @@ class Keeper:
     def densified(self, change: Densified) -> None:
         entry = self.plan.entries[-1]
         free = change.gaussians < LIMITED * entry.budget
-        if (free or len(self._rounds) < SURE_ROUNDS) and entry.threshold == 1:
-            self._rounds.append((self.plan.done(change.step), change.gaussians))
+        if free or len(self.rounds) < SURE_ROUNDS:
+            self.rounds.append((self.plan.done(change.step), change.gaussians))
 
     def told(self, entry: Entry) -> Planned:
         left = self.plan.seconds - entry.used
@@ -125,9 +127,9 @@ class Keeper:
             gaussians=gaussians,
             left=max(0.0, left),
             used=self.clock.seconds,
-            natural=natural_growth(self._rounds, self.recipe.grows_until, self.guess),
+            natural=natural_growth(self.rounds, self.recipe.grows_until, self.guess),
             most=self.most,
-            rounds=len(self._rounds),
+            rounds=len(self.rounds),
         )
         entry = next_entry(self.recipe, self.machine, here, before)
         return entry if _differs(entry, before, here.done < self.recipe.grows_until) else None
@@ -161,10 +163,17 @@ class Timing:
 
     used: float
     plan: Plan
+    rounds: tuple[tuple[float, int], ...] = ()
 
 
-def timing_from(record: dict[str, Any] | None) -> Timing | None:
-    return None if record is None else Timing(float(record["used"]), plans.from_record(record["plan"]))
+def timing_from(record: Mapping[str, Any] | None) -> Timing | None:
+    if record is None:
+        return None
+    try:
+        rounds = tuple((float(share), int(gaussians)) for share, gaussians in record["rounds"])
+        return Timing(float(record["used"]), plans.from_record(record["plan"]), rounds)
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise CheckpointError(f"The checkpoint lacks or garbles {problem} of its plan. Start anew.") from None
 
 
 def keeper_for(
@@ -197,6 +206,7 @@ def keeper_for(
         guess=max(NATURAL_SHARE * typical_gaussians(scene), expected.gaussians),
         most=most,
         machine=Machine(MEMORY_SHARE * max(1.0, whole.seconds)),
+        rounds=[] if timing is None else list(timing.rounds),
     )
 
 

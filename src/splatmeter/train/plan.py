@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from splatmeter.errors import InputError, MissingFile
-from splatmeter.gaussians.atomic import replacing
+from splatmeter.errors import InputError, MissingFile, OutputError
 from splatmeter.train import progressive
 from splatmeter.train.config import TrainConfig, to_json
 from splatmeter.train.progressive import Stage
@@ -200,8 +199,15 @@ def _require_order(entries: tuple[Entry, ...]) -> None:
 
 
 def write(path: Path, plan: Plan) -> None:
-    with replacing(path) as file:
-        file.write(json.dumps(to_record(plan), indent=1).encode())
+    """Whole, but without waiting for the disk: it is written often, and checkpoints have it too."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(json.dumps(to_record(plan), indent=1), "utf-8")
+        part.replace(path)
+    except OSError as problem:
+        raise OutputError(
+            f"Cannot write {path}: {problem.strerror or problem}. Make room and go on with --resume."
+        ) from problem
 
 
 def read(path: Path) -> Plan:

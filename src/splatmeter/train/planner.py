@@ -21,9 +21,10 @@ PRIOR = np.array([1.5e-3, 9e-8, 4.5e-8])
 BELIEF = 0.15
 """Weight of how the parts compare elsewhere, as a share of everything measured."""
 STEPS_POWER, GAUSSIANS_POWER = 0.55, 0.6
-"""With x times the time that the settings would take as they are, steps and Gaussians go with powers of x."""
+"""With x times the time that the settings would take as they are, steps go with a power of x, and below 1
+Gaussians too."""
 THRESHOLD_POWER, LOWEST_THRESHOLD = 0.5, 0.4
-"""With more time than the settings would take, their threshold falls with this power of x, but no lower."""
+"""Above 1 the threshold falls with this power of x, but no lower, for more Gaussians."""
 FEWEST_STEPS = 450
 """Where there are fewer, smaller photos give more of them."""
 HESITATION = 1.3
@@ -174,7 +175,7 @@ def next_entry(recipe: Recipe, machine: Machine, here: Situation, before: Entry)
     prices = machine.prices()
     finest = _finest(recipe, prices, here, before)
     times = _times(recipe, prices, here, finest)
-    target = max(here.gaussians, min(here.most, here.natural * times**GAUSSIANS_POWER))
+    target = max(here.gaussians, _target(here, times))
     mean = mean_seconds(recipe, prices, here, target, finest)
     steps = max(0, math.floor(here.left / mean))
     steps = max(steps, SHORTEST_RUN - here.step)
@@ -183,7 +184,9 @@ def next_entry(recipe: Recipe, machine: Machine, here: Situation, before: Entry)
     threshold = before.threshold
     if growing and here.rounds >= SURE_ROUNDS:  # until then the settings as they are show how the scene grows
         threshold = round(min(1.0, max(LOWEST_THRESHOLD, times**-THRESHOLD_POWER)), 4)
-    budget = _allowed(recipe, here, target, interval / max(1, steps) * (1 - here.done))
+    budget = here.most  # where there is time enough, the threshold alone says how many there are
+    if times < 1:
+        budget = _allowed(recipe, here, target, interval / max(1, steps) * (1 - here.done))
     return Entry(
         step=here.step,
         done=here.done if steps else 1.0,
@@ -203,13 +206,18 @@ def _times(recipe: Recipe, prices: Prices, here: Situation, finest: int) -> floa
     low, high = 1e-4, 1e4
     for _ in range(40):
         middle = math.sqrt(low * high)
-        target = min(here.most, here.natural * middle**GAUSSIANS_POWER)
+        target = _target(here, middle)
         wanted = recipe.steps * middle**STEPS_POWER * (1 - here.done)
         if wanted * mean_seconds(recipe, prices, here, target, finest) < here.left:
             low = middle
         else:
             high = middle
     return low
+
+
+def _target(here: Situation, times: float) -> float:
+    """Gaussians at the end of growth."""
+    return min(here.most, here.natural * min(1.0, times) ** GAUSSIANS_POWER)
 
 
 def _finest(recipe: Recipe, prices: Prices, here: Situation, before: Entry) -> int:
