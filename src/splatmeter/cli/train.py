@@ -49,7 +49,7 @@ Examples:
   splatmeter train -s scenes/garden -m output/small --eval --iterations 7000 --max-gaussians 500000
   splatmeter train -s scenes/garden -m output/fast --eval --preset fast
   splatmeter train -s scenes/garden -m output/lunch --eval --minutes 5
-  splatmeter train -s scenes/garden -m output/again --eval --plan output/lunch/plan.json
+  splatmeter train --plan output/lunch/plan.json -s scenes/garden -m output/again
   splatmeter train -s scenes/garden -m output/fixed --eval --densification mcmc --max-gaussians 1000000
   splatmeter train -s scenes/garden -m output/plain --eval --plain-3dgs --densification 3dgs
   splatmeter train -m output/garden --resume

@@ -196,7 +196,9 @@ def keeper_for(
         whole = Plan(config.seconds or 0.0, plans.settings_of(config), (first,))
         whole, clock = (whole, began) if config.plan is None else (plans.read(config.plan), began)
     else:
-        whole, clock = _known(config, step, timing)
+        whole, clock = _known(config, step, timing), began
+        if timing is not None:
+            clock = began.another(timing.used)
     return Keeper(
         config=config,
         recipe=recipe,
@@ -210,7 +212,7 @@ def keeper_for(
     )
 
 
-def _known(config: TrainConfig, step: int, timing: Timing | None) -> tuple[Plan, Stopwatch]:
+def _known(config: TrainConfig, step: int, timing: Timing | None) -> Plan:
     """What the folder and the checkpoint say of a run that goes on. The folder's record may be ahead of the
     checkpoint: what it says of steps that were lost is done again."""
     if timing is None:
@@ -231,7 +233,7 @@ def _known(config: TrainConfig, step: int, timing: Timing | None) -> tuple[Plan,
             f"This run has ended as planned, after {step} steps: its rates have fallen to their last. "
             "Train anew with more --minutes."
         )
-    return whole, Stopwatch(timing.used)
+    return whole
 
 
 def _require_time(config: TrainConfig, used: float, gaussians: int) -> None:

@@ -20,9 +20,9 @@ PRIOR = np.array([1.5e-3, 9e-8, 4.5e-8])
 """Seconds of a step, of a pixel, of a Gaussian on two cores: only how they compare matters."""
 BELIEF = 0.15
 """Weight of how the parts compare elsewhere, as a share of everything measured."""
-STEPS_POWER, GAUSSIANS_POWER = 0.55, 0.6
+STEPS_POWER, GAUSSIANS_POWER = 0.55, 0.7
 """With x times the time that the settings would take as they are, steps go with a power of x, and below 1
-Gaussians too."""
+growth does too."""
 THRESHOLD_POWER, LOWEST_THRESHOLD = 0.5, 0.4
 """Above 1 the threshold falls with this power of x, but no lower, for more Gaussians."""
 FEWEST_STEPS = 450
@@ -216,8 +216,9 @@ def _times(recipe: Recipe, prices: Prices, here: Situation, finest: int) -> floa
 
 
 def _target(here: Situation, times: float) -> float:
-    """Gaussians at the end of growth."""
-    return min(here.most, here.natural * min(1.0, times) ** GAUSSIANS_POWER)
+    """Gaussians at the end of growth: with little time, a share of those that would still come."""
+    more = max(0.0, here.natural - here.gaussians) * min(1.0, times) ** GAUSSIANS_POWER
+    return min(here.most, here.gaussians + more)
 
 
 def _finest(recipe: Recipe, prices: Prices, here: Situation, before: Entry) -> int:
