@@ -38,6 +38,7 @@ from splatmeter.scene.demo import cached_demo_scene
 from splatmeter.scene.scene import Scene, SceneOptions, View
 from splatmeter.train import loop
 from splatmeter.train.config import TrainConfig
+from splatmeter.train.presets import PRESETS
 
 __all__ = [
     "Event",
@@ -98,6 +99,8 @@ def train(
     **options: Any,
 ) -> Generator[Event, None, None]:
     """Events as they happen; stop iterating to stop. Options are those of `splatmeter train`."""
+    if options.get("seconds") is not None:
+        options = {**PRESETS["fast"], **options}
     config = _made(TrainConfig, source_path=Path(folder), model_path=Path(output), **options)
     engine = backend(threads=threads, device=device, only_on_cpu=config.only_on_cpu)
     return loop.train(config, engine)

@@ -1,7 +1,7 @@
 """What a training run says while it runs: frozen events, one JSON line each.
 
 This is the only place where the trainer and the lab meet. A run is
-Started, (Progress | Densified | Evaluated | Saved | Warned)*, then Finished or Failed.
+Started, (Progress | Planned | Densified | Evaluated | Saved | Warned)*, then Finished or Failed.
 `step` counts completed steps. `clock_seconds` is the training clock: evaluation and saving are off it.
 """
 
@@ -58,6 +58,22 @@ class Progress:
     """Held on the card, where there is one."""
     forecast_bytes: int = 0
     """What the run will need at its peak; 0 while it is too early to tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """From this step on, of a run that was given a time: what it makes of it, as far as is known by now."""
+
+    kind: ClassVar[str] = "planned"
+    step: int
+    iterations: int
+    """The last step."""
+    gaussians: int
+    divisor: int
+    """The largest photos are those of full size divided by this."""
+    seconds: float
+    """That the run was given; 0 where it repeats a plan."""
+    seconds_left: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +143,10 @@ class Failed:
     checkpoint: str = ""
 
 
-Event = Started | Progress | Densified | Evaluated | Saved | Warned | Finished | Failed
+Event = Started | Progress | Planned | Densified | Evaluated | Saved | Warned | Finished | Failed
 _KINDS: dict[str, type] = {
-    kind.kind: kind for kind in (Started, Progress, Densified, Evaluated, Saved, Warned, Finished, Failed)
+    kind.kind: kind
+    for kind in (Started, Progress, Planned, Densified, Evaluated, Saved, Warned, Finished, Failed)
 }
 
 

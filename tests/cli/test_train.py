@@ -205,3 +205,38 @@ def test_memory_and_patience_may_end_while_a_command_is_still_loading(
 def test_resuming_a_folder_without_a_run_asks_for_the_scene(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no run to resume"):
         train.parse(["-m", str(tmp_path), "--resume"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--minutes 5 --iterations 7000", "leave out --iterations, or --minutes"),
+        ("--seconds 30 --preset fast", "leave out --preset, or --seconds"),
+        ("--seconds 30 --minutes 1", "--minutes and --seconds contradict each other"),
+        ("--minutes 0", "--minutes is 0, but must be above 0"),
+        ("--minutes -2", "--minutes is -2, but must be above 0"),
+        ("--seconds -2", "--seconds is -2.0, but must be above 0"),
+        ("--plan nowhere.json", "There is no plan nowhere.json"),
+        ("--plan x.json --minutes 2", "--minutes and --plan contradict each other"),
+    ],
+)
+def test_a_time_that_makes_no_sense_is_told(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["train", "-s", "x", "-m", "y", *words.split()]) in (64, 66)
+    assert said in capsys.readouterr().err
+
+
+def test_a_time_stands_for_the_fast_settings_which_stretch_with_it() -> None:
+    timed, fast = train.parse(["-s", "x", "--minutes", "2"]), train.parse(["-s", "x", "--preset", "fast"])
+    assert timed.config().seconds == 120 and timed.densification == fast.densification
+    assert timed.progressive == fast.progressive and timed.iterations == fast.iterations
+
+
+def test_a_timed_run_is_repeated_by_its_plan_alone(scene: Path, tmp_path: Path, backend_name: str) -> None:
+    words = ["train", "-s", str(scene), "--quiet", "--backend", backend_name, "--device", "cpu"]
+    first, again = tmp_path / "first", tmp_path / "again"
+    assert main.main([*words, "-m", str(first), "--eval", "--seed", "3", "--seconds", "2"]) == 0
+    assert main.main([*words, "-m", str(again), "--plan", str(first / "plan.json")]) == 0
+    models = [next(folder.glob("point_cloud/*/point_cloud.ply")).read_bytes() for folder in (first, again)]
+    assert models[0] == models[1]

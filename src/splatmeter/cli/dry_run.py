@@ -11,8 +11,9 @@ from splatmeter.photos.whole import require_whole
 from splatmeter.scene.scene import Scene, load_scene
 from splatmeter.train.assemble import predicted
 from splatmeter.train.config import TrainConfig, to_json
+from splatmeter.train.plan import read as read_plan
 from splatmeter.train.prediction import Prediction
-from splatmeter.units import bytes_text, count_text
+from splatmeter.units import bytes_text, count_text, duration_text
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -79,11 +80,18 @@ class Planned:
         limit = "" if self.prediction.cap is None else f", limit {bytes_text(self.prediction.cap.limit)}"
         return f"{span(bytes_text(low), bytes_text(high))}{limit}; {bytes_text(free)} are free: {fits}"
 
+    def _length(self) -> str:
+        if self.config.plan is not None:
+            return f"{read_plan(self.config.plan).end} steps"
+        if self.config.seconds is not None:
+            return f"as many steps as {duration_text(self.config.seconds)} allow"
+        return f"{self.config.iterations} steps"
+
     def _run(self) -> str:
         facts = self.engine.facts
         threads = facts.details.get("threads")
         where = facts.device + (f", {threads} threads" if threads else "")
-        return f"{self.config.iterations} steps on {where}, into {self.config.model_path}"
+        return f"{self._length()} on {where}, into {self.config.model_path}"
 
 
 def plan(config: TrainConfig, engine: Backend) -> Planned:

@@ -66,9 +66,17 @@ def _run_record(folder: Path) -> dict[str, Any]:
         "models": list(saved),
         "checkpoints": list(checkpoints),
         "scene": str(config.source_path) if config else None,
-        "iterations": config.iterations if config else None,
+        "iterations": _planned_steps(folder) or (config.iterations if config else None),
     }
     return record | ({"latest": inspect(saved[max(saved)])} if saved else {})
+
+
+def _planned_steps(folder: Path) -> int | None:
+    """Of a run that was given a time."""
+    from splatmeter.train import plan
+
+    path = folder / plan.NAME
+    return plan.read(path).end if path.is_file() else None
 
 
 def _checkpoint_record(path: Path) -> dict[str, Any]:
@@ -76,7 +84,7 @@ def _checkpoint_record(path: Path) -> dict[str, Any]:
     from splatmeter.train import container
 
     arrays, state = container.read(path)
-    config = state.get("config") or {}
+    config, timing = state.get("config") or {}, state.get("timing")
     return {
         "kind": "checkpoint",
         "path": str(path),
@@ -88,7 +96,7 @@ def _checkpoint_record(path: Path) -> dict[str, Any]:
         "optimizer_steps": state.get("optimizer_steps"),
         "loss": state.get("loss_average"),
         "scene": config.get("source_path"),
-        "iterations": config.get("iterations"),
+        "iterations": timing["plan"]["entries"][-1]["end"] if timing else config.get("iterations"),
         "trained_on": len(state.get("trained_on", ())),
     }
 

@@ -7,6 +7,7 @@ import importlib
 import io
 import sys
 from collections.abc import Sequence
+from time import perf_counter
 
 from splatmeter import __version__
 from splatmeter.cli.nearest import suggestion, unknown_option
@@ -45,8 +46,14 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+began: float | None = None
+"""When the command that is carried out did, before its modules were imported."""
+
+
 def carried_out(words: Sequence[str]) -> int:
     """A command and its arguments; what goes wrong is the caller's to tell."""
+    global began
+    began = perf_counter()
     module = importlib.import_module(f"splatmeter.cli.{COMMANDS[words[0]][0]}")
     return module.run(list(words[1:]))
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter.backend import Backend, Model, OptimizerState
-from splatmeter.events import Event, Finished, Progress, Started
+from splatmeter.events import Event, Finished, Planned, Progress, Started
 from splatmeter.gaussians import gaussians
 from splatmeter.gaussians.harmonics import rgb_from_dc
 from splatmeter.listeners.viewer import Splats, Viewer, Viewpoint
@@ -164,6 +164,8 @@ class LiveView:
             self._config = event.config
             level = 255 if event.config.get("white_background") else 0
             self.viewer.paint_background((level, level, level))
+        elif isinstance(event, Planned):
+            self._config = {**self._config, "iterations": event.iterations}
         elif isinstance(event, Progress) and self._watch.model is not None:
             self._look(event, self._watch.model)
         elif isinstance(event, Finished):

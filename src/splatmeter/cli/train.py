@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import signal
 import sys
 import typing
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -23,6 +25,7 @@ from splatmeter.train.presets import PRESETS, described
 
 if TYPE_CHECKING:
     from splatmeter.backend import Backend
+    from splatmeter.train.stopwatch import Stopwatch
 
 SHORT = {
     "-s": "--source-path",
@@ -45,6 +48,8 @@ Examples:
   splatmeter train -s scenes/garden -m output/garden --eval -r 4
   splatmeter train -s scenes/garden -m output/small --eval --iterations 7000 --max-gaussians 500000
   splatmeter train -s scenes/garden -m output/fast --eval --preset fast
+  splatmeter train -s scenes/garden -m output/lunch --eval --minutes 5
+  splatmeter train --plan output/lunch/plan.json -s scenes/garden -m output/again
   splatmeter train -s scenes/garden -m output/fixed --eval --densification mcmc --max-gaussians 1000000
   splatmeter train -s scenes/garden -m output/plain --eval --plain-3dgs --densification 3dgs
   splatmeter train -m output/garden --resume
@@ -56,6 +61,8 @@ Examples:
 class TrainArguments(TrainConfig):
     """Everything about a run, and how this command behaves."""
 
+    minutes: float | None = None
+    """--seconds in minutes: the best in this time on this machine, as the plan that it prints says."""
     preset: Literal["none", "fast"] = "none"
     """Settings that belong together, instead of the defaults (listed above); what you pass comes first."""
     backend: BackendName = "native"
@@ -83,6 +90,8 @@ class TrainArguments(TrainConfig):
 
     def config(self) -> TrainConfig:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)}
+        if self.minutes is not None:
+            values["seconds"] = 60 * self.minutes
         if self.tensorboard:
             values["evaluation_images"] = max(5, self.evaluation_images)
         return TrainConfig(**values)
@@ -94,6 +103,7 @@ class Listener(Protocol):
 
 
 def run(words: Sequence[str]) -> int:
+    command = since_the_command_began()
     chosen = parse(words)
     if chosen.source_path == Path():
         raise UsageError("Which scene? Pass its folder with -s. See splatmeter train --help")
@@ -107,16 +117,61 @@ def run(words: Sequence[str]) -> int:
         raise UsageError("--json goes with --dry-run; a run tells its events with --events-stdout.")
     backend = engine_for(config, chosen)
     present = listeners(config, chosen)
-    return follow(config, watched(backend, config, chosen, present) if chosen.view else backend, present)
+    seen = watched(backend, config, chosen, present) if chosen.view else backend
+    return follow(config, seen, present, command)
+
+
+def since_the_command_began() -> Stopwatch:
+    """A running clock; imports take a part of a second that counts too."""
+    from splatmeter.cli import main
+    from splatmeter.train.stopwatch import Stopwatch
+
+    began, main.began = main.began, None
+    clock = Stopwatch(0.0 if began is None else perf_counter() - began)
+    clock.start()
+    return clock
 
 
 def parse(words: Sequence[str]) -> TrainArguments:
     """A preset's settings are defaults; with --resume and -m alone, those of the run in that folder are."""
     kept = _here_by_name(arguments.without_ignored(arguments.normalise(words, SHORT)))
+    _refuse_contradictions(kept)
+    chosen = _chosen(kept)
+    if chosen.minutes is not None and not 0 < chosen.minutes < math.inf:
+        raise UsageError(f"--minutes is {chosen.minutes:g}, but must be above 0.")
+    if chosen.resume and _has_time(chosen) and "--iterations" in _names(kept):
+        raise UsageError("This run was given a time, not a number of steps: go on without --iterations.")
+    return chosen
+
+
+def _chosen(kept: list[str]) -> TrainArguments:
     chosen = _parse(kept, {})
     if chosen.resume and chosen.model_path is not None and chosen.source_path == Path():
         return _parse(kept, earlier_settings(chosen.model_path))
-    return chosen if chosen.preset == "none" else _parse(kept, PRESETS[chosen.preset])
+    if chosen.plan is not None:
+        return _parse(kept, planned_settings(chosen.plan))
+    preset = "fast" if _has_time(chosen) else chosen.preset
+    return chosen if preset == "none" else _parse(kept, PRESETS[preset])
+
+
+def _has_time(chosen: TrainArguments) -> bool:
+    return chosen.minutes is not None or chosen.seconds is not None
+
+
+def _names(words: Sequence[str]) -> set[str]:
+    return {word.partition("=")[0] for word in words}
+
+
+def _refuse_contradictions(words: Sequence[str]) -> None:
+    """A run has a time, or a plan, or a number of steps; settings that belong together go with steps."""
+    given = _names(words)
+    of_time = sorted(given & {"--minutes", "--seconds", "--plan"})
+    if len(of_time) > 1:
+        raise UsageError(f"{' and '.join(of_time)} contradict each other: choose one.")
+    for other in sorted(given & {"--iterations", "--preset"} if of_time else ()):
+        raise UsageError(
+            f"{of_time[0]} decides on settings and steps itself: leave out {other}, or {of_time[0]}."
+        )
 
 
 def _here_by_name(words: list[str]) -> list[str]:
@@ -155,6 +210,20 @@ def earlier_settings(folder: Path) -> dict[str, Any]:
         for field in dataclasses.fields(TrainConfig)
         if field.name not in once
     }
+
+
+def planned_settings(path: Path) -> dict[str, Any]:
+    """What the run had that made the plan."""
+    from splatmeter.train import plan
+
+    settings = plan.read(path).settings
+    try:
+        config = from_json(settings)
+    except TypeError as problem:
+        raise InputError(
+            f"The settings in {path} cannot be used ({problem}). Take the plan.json of a run."
+        ) from None
+    return {name: getattr(config, name) for name in settings if hasattr(config, name)}
 
 
 def engine_for(config: TrainConfig, chosen: TrainArguments) -> Backend:
@@ -213,14 +282,16 @@ def watched(
     return watch.over(backend)
 
 
-def follow(config: TrainConfig, backend: Backend, present: Sequence[Listener]) -> int:
+def follow(
+    config: TrainConfig, backend: Backend, present: Sequence[Listener], command: Stopwatch | None = None
+) -> int:
     """Trains to the end or to the first signal; the exit code tells which."""
     from splatmeter.train.loop import train
     from splatmeter.train.session import way_on
 
     last: Event | None = None
     with caught_signals() as caught:
-        events = train(config, backend, interrupted=lambda: bool(caught))
+        events = train(config, backend, interrupted=lambda: bool(caught), command=command)
         try:
             for last in events:
                 for listener in present:

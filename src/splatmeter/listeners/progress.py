@@ -13,6 +13,7 @@ from splatmeter.events import (
     Evaluated,
     Event,
     Finished,
+    Planned,
     Progress,
     Saved,
     Started,
@@ -23,6 +24,8 @@ from splatmeter.units import bytes_text, count_text, duration_text
 QUIET_SECONDS = 5.0
 """At most one plain progress line in so many seconds."""
 RECENT_REPORTS = 30
+WORTH_TELLING = 0.15
+"""A change of the number of steps from which a new plan is told."""
 SMALLEST_BAR = 4
 """Columns that the bar keeps."""
 _GAP = "  "
@@ -56,6 +59,11 @@ def sentence(event: Event) -> str:
         values = "  ".join(f"{name} {_metric(name, value)}" for name, value in event.metrics.items())
         fitted = "" if event.exposure == "none" else f", exposure protocol {event.exposure}"
         return f"[step {event.step}] {event.split}{fitted}: {values}{_worst(event)}"
+    if isinstance(event, Planned):
+        size = f", photos at 1/{event.divisor} of their size" if event.divisor > 1 else ""
+        left = f", {duration_text(event.seconds_left)} left" if event.seconds else ""
+        made = f"{event.iterations} steps, {count_text(event.gaussians)} Gaussians"
+        return f"[step {event.step}] plan: {made}{size}{left}"
     if isinstance(event, Saved):
         return f"[step {event.step}] saved {event.content}: {event.path}"
     if isinstance(event, Warned):
@@ -117,6 +125,27 @@ def _worst(event: Evaluated) -> str:
     return f"  (worst view {name}: {values[name]:.2f} dB)"
 
 
+class Plans:
+    """Which plans are worth a line: the first that was measured, and what differs from the last one told."""
+
+    def __init__(self) -> None:
+        self._told: Planned | None = None
+
+    def worth_telling(self, event: Planned) -> bool:
+        if event.step == 0:
+            return False
+        before, self._told = self._told, self._told or event
+        if before is not None and not _far_apart(before, event):
+            return False
+        self._told = event
+        return True
+
+
+def _far_apart(before: Planned, now: Planned) -> bool:
+    changed = abs(now.iterations - before.iterations) > WORTH_TELLING * before.iterations
+    return changed or now.divisor != before.divisor
+
+
 class PlainProgress:
     """Lines for logs and pipes."""
 
@@ -125,12 +154,17 @@ class PlainProgress:
         self._now = now
         self._last = -QUIET_SECONDS
         self._iterations = 0
+        self._plans = Plans()
         self._speed = Speed()
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Started):
             self._iterations = int(event.config.get("iterations", 0))
-        if isinstance(event, Progress):
+        if isinstance(event, Planned):
+            self._iterations = event.iterations
+            if self._plans.worth_telling(event):
+                self._say(sentence(event))
+        elif isinstance(event, Progress):
             self._speed.note(event.step, event.clock_seconds)
             if self._now() - self._last < QUIET_SECONDS:
                 return
@@ -174,11 +208,17 @@ class BarProgress:
         )
         self._task: Any = None
         self._iterations = 0
+        self._plans = Plans()
         self._speed = Speed()
 
     def __call__(self, event: Event) -> None:
-        if text := sentence(event):
+        silent = isinstance(event, Planned) and not self._plans.worth_telling(event)
+        if (text := sentence(event)) and not silent:
             self._bar.console.print(text, markup=False, soft_wrap=True)
+        if isinstance(event, Planned):
+            self._iterations = event.iterations
+            if self._task is not None:
+                self._bar.update(self._task, total=event.iterations)
         if isinstance(event, Started):
             self._iterations = int(event.config.get("iterations", 0))
             details = f"{event.step}/{self._iterations}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from splatmeter.train import checkpoint, exposure, import_pth, progressive
 from splatmeter.train.checkpoint import Resumed
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.growth import Growth
+from splatmeter.train.keeper import Keeper, keeper_for, timing_from
 from splatmeter.train.losses import Losses
 from splatmeter.train.prediction import Prediction, predict
 from splatmeter.train.progressive import Stages
@@ -44,10 +46,19 @@ class Parts:
     started_from: Path | None
     warnings: tuple[str, ...]
     prediction: Prediction
+    keeper: Keeper | None = None
+    """Of a run that was given a time, or a plan."""
+
+    def follow(self, keeper: Keeper) -> None:
+        """Everything that depends on the plan, anew."""
+        self.config = keeper.stretched()
+        self.step, self.growth = _moving_parts(self.config, self.scene, self.prediction, self.photos, keeper)
 
 
-def assemble(config: TrainConfig, backend: Backend) -> Parts:
-    """Reads everything and writes nothing: whatever is wrong shows before an output folder is touched."""
+def assemble(config: TrainConfig, backend: Backend, command: Stopwatch | None = None) -> Parts:
+    """`command`: its clock, which is running.
+
+    Reads everything and writes nothing: whatever is wrong shows before an output folder is touched."""
     scene = load_scene(config.scene_options())
     require_whole([view.photo for view in (*scene.train, *scene.test)])
     start = starting_checkpoint(config)
@@ -55,35 +66,49 @@ def assemble(config: TrainConfig, backend: Backend) -> Parts:
     expected.require()
     resumed = _begin(config, scene, backend) if start is None else _resume(start, config, scene, backend)
     state = resumed.state
-    if state.step >= config.iterations:
+    timing = timing_from(resumed.timing)
+    keeper = keeper_for(config, scene, expected, command or Stopwatch(), state.step, timing)
+    if keeper is None and state.step >= config.iterations:
         raise UsageError(
             f"{start} has {state.step} steps already; --iterations is the absolute end, {config.iterations}. "
             "Raise --iterations to go on."
         )
     told = exposure.complete(state.model, config, len(scene.train), start is not None)
     told += exposure.advice(config, bool(scene.test))
-    cap = expected.cap
-    budget = None if cap is None else min(cap.most_gaussians, config.max_gaussians or cap.most_gaussians)
-    densifier = Densifier(config.densify_settings(scene.extent, budget))
-    growth = Growth(config, densifier, tuple(view.camera for view in scene.train))
+    config = config if keeper is None else keeper.stretched()
+    photos = PhotoCache(expected.photo_cache_bytes, DECODING_THREADS, LOOK_AHEAD, backend.photo)
+    step, growth = _moving_parts(config, scene, expected, photos, keeper)
     if start is None or start.suffix == ".pth":
         growth.refresh_filter(state.model)
-    views = Stages(scene.train, progressive.parse(config.progressive))
-    photos = PhotoCache(expected.photo_cache_bytes, DECODING_THREADS, LOOK_AHEAD, backend.photo)
-    schedule, exposed = config.schedule(scene.extent), exposure.rates(config, len(scene.train))
     return Parts(
         config=config,
         backend=backend,
         scene=scene,
         state=state,
         photos=photos,
-        step=Step(config, views, photos, schedule, densifier, config.explore(), exposed),
+        step=step,
         growth=growth,
         clock=Stopwatch(resumed.clock_seconds),
         started_from=start,
         warnings=(*scene.notes, *resumed.warnings, *told, *_leaks(state, scene)),
         prediction=expected,
+        keeper=keeper,
     )
+
+
+def _moving_parts(
+    config: TrainConfig, scene: Scene, expected: Prediction, photos: PhotoCache, keeper: Keeper | None
+) -> tuple[Step, Growth]:
+    """What depends on lengths."""
+    cap = expected.cap
+    budget = None if cap is None else min(cap.most_gaussians, config.max_gaussians or cap.most_gaussians)
+    densifier = Densifier(config.densify_settings(scene.extent, budget))
+    views = Stages(scene.train, progressive.parse(config.progressive))
+    course = None if keeper is None else keeper.course()
+    schedule = config.schedule(scene.extent, None if course is None else course.rates_done)
+    exposed = exposure.rates(config, len(scene.train))
+    step = Step(config, views, photos, schedule, densifier, config.explore(), exposed, course)
+    return step, Growth(config, densifier, tuple(view.camera for view in scene.train))
 
 
 def predicted(config: TrainConfig, scene: Scene, backend: Backend) -> Prediction:
@@ -130,7 +155,7 @@ def _resume(start: Path, config: TrainConfig, scene: Scene, backend: Backend) ->
     if not changed:
         return resumed
     said = f"Settings differ from the checkpoint's: {', '.join(changed)}."
-    return Resumed(resumed.state, resumed.clock_seconds, resumed.config, (*resumed.warnings, said))
+    return dataclasses.replace(resumed, warnings=(*resumed.warnings, said))
 
 
 def _leaks(state: TrainingState, scene: Scene) -> list[str]:

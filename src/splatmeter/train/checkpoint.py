@@ -35,6 +35,8 @@ class Resumed:
     config: Mapping[str, Any]
     """Of the run that wrote the checkpoint; empty where the file does not tell."""
     warnings: tuple[str, ...] = ()
+    timing: Mapping[str, Any] | None = None
+    """Seconds used and the plan, of a run that has one."""
 
 
 def path_for(folder: Path, step: int, safety: bool = False) -> Path:
@@ -59,7 +61,13 @@ def newest(folder: Path) -> Path | None:
 
 # ---- writing ----------------------------------------------------------------------------------------------
 def save(
-    path: Path, state: TrainingState, scene: Scene, config: TrainConfig, engine: Facts, clock_seconds: float
+    path: Path,
+    state: TrainingState,
+    scene: Scene,
+    config: TrainConfig,
+    engine: Facts,
+    clock_seconds: float,
+    timing: Mapping[str, Any] | None = None,
 ) -> str:
     """Rows are stored as they are, with what they are owed beside them: saving changes no later bit."""
     model, optimizer = state.model, state.model.optimizer()
@@ -72,6 +80,8 @@ def save(
         "optimizer_steps": optimizer.steps,
         "rates": None if optimizer.rates is None else dataclasses.asdict(optimizer.rates),
     }
+    if timing is not None:
+        record["timing"] = timing
     exposures = exposure.arrays_of(model.exposures())
     return container.write(path, arrays | dict(optimizer.owed) | exposures, record)
 
@@ -124,7 +134,8 @@ def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Res
             ancestry=Ancestry(tuple(record["trained_on"]), record["ancestry"] == "known"),
         )
         said = (*warnings, *_other_arithmetic(record, backend.facts), *_other_draws(record, config))
-        return Resumed(state, float(record["clock_seconds"]), record["config"], said)
+        seconds = float(record["clock_seconds"])
+        return Resumed(state, seconds, record["config"], said, record.get("timing"))
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise CheckpointError(
             f"The checkpoint {path} lacks or garbles {problem}; it cannot be resumed."
@@ -189,7 +200,7 @@ _HARMLESS = {
     "model_path", "experiment_name", "photo_cache", "iterations", "test_iterations", "save_iterations",
     "checkpoint_iterations", "checkpoint_interval", "checkpoint_minutes", "start_checkpoint", "resume",
     "overwrite", "lpips", "progress_interval", "evaluation_images", "source_path", "seed",
-    "exposure_protocol",
+    "exposure_protocol", "plan",
 }  # fmt: skip
 
 

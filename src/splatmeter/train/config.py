@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -79,6 +79,10 @@ class TrainConfig:
     # ---- optimisation -------------------------------------------------------------------------------------
     iterations: int = 30_000
     """Steps at which training ends, counted from the very beginning, also when resuming."""
+    seconds: float | None = None
+    """The best in this time: from the start of the command to the saved model, evaluations apart."""
+    plan: Path | None = None
+    """Repeat the plan (plan.json) that a run with --minutes or --seconds has made, to the last bit."""
     position_lr_init: float = 0.00016
     """First learning rate of positions, times the scene's extent."""
     position_lr_final: float = 0.0000016
@@ -193,7 +197,7 @@ class TrainConfig:
             absolute_gradients=absolute_gradients,
         )
 
-    def schedule(self, extent: float) -> Schedule:
+    def schedule(self, extent: float, planned: Callable[[int], float] | None = None) -> Schedule:
         return Schedule(
             extent=extent,
             position_first=self.position_lr_init,
@@ -204,6 +208,7 @@ class TrainConfig:
             scale=self.scaling_lr,
             rotation=self.rotation_lr,
             last_share=self.lr_final_share,
+            planned=planned,
         )
 
     @property

@@ -55,11 +55,20 @@ def require_sense(config: TrainConfig) -> None:
     _require("exposure_lr", config, lambda value: value is None or 0 <= value <= 1, "between 0 and 1")
     _require("max_gaussians", config, lambda value: value is None or value > 0, "above 0")
     _require("checkpoint_interval", config, lambda value: value is None or value > 0, "above 0")
+    _require("seconds", config, lambda value: value is None or 0 < value < math.inf, "above 0")
     _require("checkpoint_minutes", config, lambda value: value >= 0, "0 or above")
     _require(
         "aggressive_prune_opacity", config, lambda value: value is None or 0 < value < 1, "between 0 and 1"
     )
     progressive.parse(config.progressive)
+    if config.seconds is not None and config.plan is not None:
+        raise UsageError(
+            "--plan repeats a run to the bit, and --minutes or --seconds makes a plan: choose one."
+        )
+    if (config.seconds or config.plan) and config.start_checkpoint is not None:
+        raise UsageError(
+            "--minutes and --plan are for whole runs: go on with --resume, not --start-checkpoint."
+        )
     _ = config.memory_bytes  # which reads --memory, or says why it cannot
     if STRATEGIES[config.densification].needs_budget and config.max_gaussians is None:
         raise UsageError(

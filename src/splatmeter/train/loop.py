@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
-import numpy as np
-
-from splatmeter import __version__, memory
+from splatmeter import memory
 from splatmeter.backend import Backend
 from splatmeter.errors import Diverged, NotEnoughMemory, OutputError, SplatmeterError
-from splatmeter.events import Event, Failed, Finished, Progress, Saved, Started, Warned
+from splatmeter.events import Densified, Event, Failed, Finished, Progress, Saved, Warned
 from splatmeter.memory import StagePeaks
-from splatmeter.scene.scene import fingerprint
 from splatmeter.train.assemble import Parts, assemble
-from splatmeter.train.config import TrainConfig, to_json
+from splatmeter.train.config import TrainConfig
 from splatmeter.train.forecast import Forecast
 from splatmeter.train.judge import Judge
 from splatmeter.train.losses import NonFiniteLossError
 from splatmeter.train.session import (
     Session,
     refuse_used_folder,
-    sha256_of,
     way_on,
     with_output_folder,
 )
-from splatmeter.train.state import poses_fingerprint
+from splatmeter.train.starting import started
+from splatmeter.train.stopwatch import Stopwatch
 from splatmeter.units import bytes_text
 
 WAITING = "wait for photo"
@@ -36,18 +31,24 @@ WAITING = "wait for photo"
 
 
 def train(
-    config: TrainConfig, backend: Backend, interrupted: Callable[[], bool] = lambda: False
+    config: TrainConfig,
+    backend: Backend,
+    interrupted: Callable[[], bool] = lambda: False,
+    command: Stopwatch | None = None,
 ) -> Generator[Event, None, None]:
     """Started, then whatever happens, then Finished or Failed. Nothing happens until the first `next`.
 
     `interrupted` is asked after every step; when it says yes, a checkpoint is saved and training ends well.
-    Closing the generator ends it at once, without one.
+    Closing the generator ends it at once, without one. `command` is a clock that runs since the command
+    began, for runs that are given a time; by default that begins here.
     """
     config = with_output_folder(config)
     refuse_used_folder(config)
     peaks = StagePeaks(backend.memory.peak, backend.memory.reset_peak)
     peaks.enter("loading")
-    parts = assemble(config, backend)
+    command = command or Stopwatch()
+    command.start()
+    parts = assemble(config, backend, command)
     try:
         judge = Judge(parts)  # missing weights show before the folder is touched
         with Session(config) as session:
@@ -78,12 +79,13 @@ class _Run:
         self.last_checkpoint = "" if parts.started_from is None else str(parts.started_from)
 
     def events(self, interrupted: Callable[[], bool]) -> Iterator[Event]:
-        yield self._started()
+        yield started(self.parts)
         for message in self.parts.warnings:
             yield Warned(message)
         self.peaks.enter("training")
         self.parts.backend.timings()  # whatever loading took is not a step's
         self.parts.clock.start()
+        yield from self._begin_plan()
         try:
             reason = yield from self._steps(interrupted)
         except NonFiniteLossError as problem:
@@ -112,16 +114,18 @@ class _Run:
 
     def _steps(self, interrupted: Callable[[], bool]) -> Generator[Event, None, str]:
         """Returns why it ended. Models, metrics and checkpoints of a step come before its densification."""
-        state, config = self.parts.state, self.parts.config
-        while state.step < config.iterations:
+        state = self.parts.state
+        while state.step < self.parts.config.iterations:
             change = self.parts.growth(state)
             if change is not None:
                 yield change
-                self._forecast.note(change.step, change.gaussians)
+                self._note_growth(change)
                 yield from self._keep_within(change.gaussians)
                 if not change.gaussians:
                     yield Warned("No Gaussians are left.", "Lower the pruning thresholds.")
             self.parts.step(state)
+            yield from self._keep_time()
+            config = self.parts.config
             if state.step % config.progress_interval == 0 or state.step == config.iterations:
                 yield self._progress()
             if self._between_steps(state.step):
@@ -134,6 +138,31 @@ class _Run:
                 yield self._save_checkpoint()
                 return "interrupted"
         return "completed"
+
+    def _note_growth(self, change: Densified) -> None:
+        self._forecast.note(change.step, change.gaussians)
+        if self.parts.keeper is not None:
+            self.parts.keeper.densified(change)
+
+    def _begin_plan(self) -> Iterator[Event]:
+        keeper = self.parts.keeper
+        if keeper is not None:
+            keeper.begin()
+            self.session.save_plan(keeper.whole())
+            yield keeper.told(keeper.plan.entries[-1])
+
+    def _keep_time(self) -> Iterator[Event]:
+        """What a plan says from this step on."""
+        keeper, state = self.parts.keeper, self.parts.state
+        if keeper is None:
+            return
+        entry = keeper.stepped(state.step, self.parts.step.views.pixels(state.step), state.model.count)
+        if entry is None:
+            return
+        self.parts.follow(keeper)
+        self._forecast.config = self.parts.config
+        self.session.save_plan(keeper.whole())
+        yield keeper.told(entry)
 
     def _keep_within(self, gaussians: int) -> Iterator[Warned]:
         """Photos make room for Gaussians; where these have all of --memory, that is said once."""
@@ -160,12 +189,13 @@ class _Run:
         return step in config.checkpoint_iterations or (interval is not None and step % interval == 0)
 
     def _due(self, step: int) -> Iterator[Event]:
-        if step in self.parts.config.test_iterations:
-            yield from self.judge(self.parts.state, self.peaks)
         if self._saves_at(step):
             with self.peaks.during("saving"):
                 saved = list(self.session.save_model(self.parts.state))
             yield from saved
+        if step in self.parts.config.test_iterations:
+            with self._not_counted():
+                yield from self.judge(self.parts.state, self.peaks)
         if self._checkpoints_at(step):
             yield self._save_checkpoint()
         self.parts.backend.timings()  # renders of an evaluation are not passes of a step
@@ -190,11 +220,16 @@ class _Run:
     def _save_checkpoint(self, safety: bool = False) -> Saved:
         state, scene = self.parts.state, self.parts.scene
         with self._off_the_clock(), self.peaks.during("saving"):
-            saved = self.session.save_checkpoint(
-                state, scene, self.parts.backend.facts, self.parts.clock.seconds, safety
-            )
+            seconds, keeper = self.parts.clock.seconds, self.parts.keeper
+            timing = None if keeper is None else keeper.record()
+            engine = self.parts.backend.facts
+            saved = self.session.save_checkpoint(state, scene, engine, seconds, safety, timing)
         self.last_checkpoint = saved.path
         return saved
+
+    def _not_counted(self) -> AbstractContextManager[None]:
+        """Of the time that the run was given."""
+        return nullcontext() if self.parts.keeper is None else self.parts.keeper.clock.paused()
 
     @contextmanager
     def _off_the_clock(self) -> Iterator[None]:
@@ -203,27 +238,6 @@ class _Run:
             yield
 
     # ---- what is said -------------------------------------------------------------------------------------
-    def _started(self) -> Started:
-        scene, state = self.parts.scene, self.parts.state
-        return Started(
-            config=to_json(self.parts.config),
-            step=state.step,
-            gaussians=state.model.count,
-            train_images=[view.name for view in scene.train],
-            test_images=[view.name for view in scene.test],
-            ancestor_images=state.ancestry.listed(),
-            hashes=self._hashes(),
-            environment=_environment(self.parts.backend),
-            photo_sizes=scene.photo_sizes,
-            memory=self.parts.prediction.told(),
-        )
-
-    def _hashes(self) -> dict[str, str]:
-        start = self.parts.started_from
-        origin = {} if start is None else {"checkpoint": sha256_of(start)}
-        scene = self.parts.scene
-        return {"scene": fingerprint(scene), "poses": poses_fingerprint(scene), **origin}
-
     def _progress(self) -> Progress:
         state = self.parts.state
         state.catch_up()
@@ -313,15 +327,3 @@ class _Run:
             "Lower the learning rates, or look at the photo and pose of that view."
         )
         return Failed(state.step, message, self.last_checkpoint)
-
-
-def _environment(backend: Backend) -> dict[str, object]:
-    return {
-        "splatmeter": __version__,
-        "backend": backend.facts.name,
-        **{f"backend_{name}": value for name, value in backend.facts.recorded().items()},
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "system": platform.platform(),
-        "processors": os.cpu_count(),
-    }

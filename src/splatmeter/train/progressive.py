@@ -50,11 +50,18 @@ def parse(text: str) -> tuple[Stage, ...]:
     return stages
 
 
+def text(stages: tuple[Stage, ...]) -> str:
+    """What `parse` reads."""
+    return ",".join(f"{stage.divisor}:{stage.last}" for stage in stages) or NONE
+
+
 class Stages:
     """The training views at the size each step sees them."""
 
     def __init__(self, views: tuple[View, ...], stages: tuple[Stage, ...] = ()) -> None:
         self._full = views
+        self._mean_pixels = sum(view.photo.width * view.photo.height for view in views) / max(1, len(views))
+        self._divisors = [(stage.last, stage.divisor) for stage in stages]
         self._coarse = [
             (stage.last, tuple(_smaller(view, stage.divisor) for view in views)) for stage in stages
         ]
@@ -62,6 +69,11 @@ class Stages:
     def at(self, step: int) -> tuple[View, ...]:
         """Of the step with this number, counted from 1."""
         return next((views for last, views in self._coarse if step <= last), self._full)
+
+    def pixels(self, step: int) -> float:
+        """Of the photos that step sees, on average."""
+        divisor = next((divisor for last, divisor in self._divisors if step <= last), 1)
+        return self._mean_pixels / divisor**2
 
 
 def _smaller(view: View, divisor: int) -> View:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from splatmeter.ops import Rates
@@ -28,6 +29,8 @@ class Schedule:
     rotation: float = 0.001
     last_share: float = 1.0
     """What is left of the rates other than the position's after `position_steps`."""
+    planned: Callable[[int], float] | None = None
+    """Share of the fall that a step has done, where a plan says it instead of `position_steps`."""
 
     def rates(self, step: int) -> Rates:
         """Of the step with this number, counted from 1."""
@@ -50,6 +53,8 @@ class Schedule:
         return rate * self.extent
 
     def _done(self, step: int) -> float:
+        if self.planned is not None:
+            return self.planned(step)
         return min(max(step / self.position_steps, 0.0), 1.0)
 
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,14 +23,14 @@ from splatmeter.gaussians.atomic import replacing
 from splatmeter.photos.photo import size_of
 from splatmeter.scene.scene import PointCloud, Scene, View
 from splatmeter.shell import command_text
-from splatmeter.train import checkpoint
+from splatmeter.train import checkpoint, plan
 from splatmeter.train.config import TrainConfig, to_json
 from splatmeter.train.lock import FolderLock
 from splatmeter.train.state import TrainingState
 
 EVENTS = "events.jsonl"
 CONFIG = "config.json"
-_TRACES = (CONFIG, "cfg_args", EVENTS, "cameras.json", "input.ply", "point_cloud", "evaluations")
+_TRACES = (CONFIG, "cfg_args", EVENTS, "cameras.json", "input.ply", "point_cloud", "evaluations", plan.NAME)
 
 
 def with_output_folder(config: TrainConfig) -> TrainConfig:
@@ -122,12 +122,21 @@ class Session:
             yield Saved(state.step, str(folder / name), content, sha256_of(folder / name))
 
     def save_checkpoint(
-        self, state: TrainingState, scene: Scene, engine: Facts, clock_seconds: float, safety: bool = False
+        self,
+        state: TrainingState,
+        scene: Scene,
+        engine: Facts,
+        clock_seconds: float,
+        safety: bool = False,
+        timing: Mapping[str, Any] | None = None,
     ) -> Saved:
         path = checkpoint.path_for(self.folder, state.step, safety)
-        digest = checkpoint.save(path, state, scene, self.config, engine, clock_seconds)
+        digest = checkpoint.save(path, state, scene, self.config, engine, clock_seconds, timing)
         checkpoint.drop_older_safety(self.folder, path)
         return Saved(state.step, str(path), "checkpoint", digest)
+
+    def save_plan(self, made: plan.Plan) -> None:
+        plan.write(self.folder / plan.NAME, made)
 
 
 def output_folder(config: TrainConfig) -> Path:

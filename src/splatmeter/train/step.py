@@ -9,6 +9,7 @@ from splatmeter.densify.densifier import Densifier
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.exposure import ExposureRates
+from splatmeter.train.plan import Course
 from splatmeter.train.progressive import Stages
 from splatmeter.train.schedule import Schedule, next_degree
 from splatmeter.train.state import TrainingState
@@ -28,10 +29,12 @@ class Step:
     densifier: Densifier
     explore: Explore | None = None
     exposure: ExposureRates | None = None
+    course: Course | None = None
+    """Where a plan says how far a run is."""
 
     def __call__(self, state: TrainingState) -> None:
         number = state.step + 1
-        degree = next_degree(state.sh_degree, number, self.config.sh_degree, self.config.sh_interval)
+        degree = self._degree(state.sh_degree, number)
         photographed = state.sampler.peek()
         view = self.views.at(number)[photographed]
         photo = self.photos.load(view.photo)  # where it fails, nothing has changed yet
@@ -51,6 +54,11 @@ class Step:
             )
         )
         state.stepped(view.name, degree, ticket)
+
+    def _degree(self, before: int, number: int) -> int:
+        if self.course is not None:
+            return self.course.degree(number, self.config.sh_degree)
+        return next_degree(before, number, self.config.sh_degree, self.config.sh_interval)
 
     def _gathers_absolute(self, number: int) -> bool:
         return self.densifier.strategy.absolute_gradients and self.densifier.observes(number)

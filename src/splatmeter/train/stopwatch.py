@@ -26,6 +26,10 @@ class Stopwatch:
     def pause(self) -> None:
         self._before, self._since = self.seconds, None
 
+    def another(self, seconds: float) -> Stopwatch:
+        """Of the same time, paused, at so many seconds."""
+        return Stopwatch(seconds, self._now)
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         running = self._since is not None

@@ -1,0 +1,221 @@
+"""A plan: how many steps a run has, and how it grows, as pure data that grows with the run.
+
+Runs that are given a time instead of a number of steps (--minutes) find out on the way how many steps it is
+worth. What they decide is an entry, valid from a step on; schedules depend on entries alone, so a run that
+is resumed, or repeated with --plan, does the same to the last bit whatever the clock says. Everything that
+goes with the number of steps goes with the share that is done. It never jumps: an entry spreads what is
+left over the steps that are left.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from splatmeter.errors import InputError, MissingFile, OutputError
+from splatmeter.train import progressive
+from splatmeter.train.config import TrainConfig, to_json
+from splatmeter.train.progressive import Stage
+
+NAME = "plan.json"
+VERSION = 1
+_OF_THE_COMMAND = {
+    "source_path", "model_path", "experiment_name", "photo_cache", "checkpoint_iterations",
+    "checkpoint_interval", "checkpoint_minutes", "start_checkpoint", "resume", "overwrite",
+    "exposure_protocol", "lpips", "progress_interval", "evaluation_images", "seconds", "plan",
+}  # fmt: skip
+"""Settings that a repeated plan does not bring along: they change no bit, or belong to the command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Valid for the steps after `step`, until the next entry."""
+
+    step: int
+    done: float
+    """Share of the run that is done after `step`."""
+    end: int
+    """The last step."""
+    interval: int
+    """Steps between densifications."""
+    budget: int
+    """Most Gaussians that densification may make."""
+    target: int = 0
+    """Gaussians that it comes to, as far as is known."""
+    threshold: float = 1.0
+    """Factor of --densify-grad-threshold."""
+    finest: int = 1
+    """Photos are never seen larger than divided by this."""
+    used: float = 0.0
+    """Seconds that had gone, of those the run was given."""
+
+    def at(self, step: int) -> float:
+        """Share that is done after a step, if this entry is valid then."""
+        if step >= self.end:
+            return 1.0
+        return self.done + (1 - self.done) * (step - self.step) / (self.end - self.step)
+
+    def reaches(self, share: float) -> int:
+        """The first step that has done a share, if this entry is valid then."""
+        if share >= 1 or self.done >= 1:
+            return self.end
+        return self.step + math.ceil((share - self.done) / (1 - self.done) * (self.end - self.step) - 1e-9)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    seconds: float
+    settings: Mapping[str, Any]
+    """What the entries stretch: the run's settings, with the lengths of `iterations` steps."""
+    entries: tuple[Entry, ...]
+
+    @property
+    def end(self) -> int:
+        return self.entries[-1].end
+
+    def done(self, step: int) -> float:
+        """Share of the run after this step."""
+        return next(entry for entry in reversed(self.entries) if entry.step < step or not entry.step).at(step)
+
+    def step_at(self, share: float) -> int:
+        """The first step that has done a share."""
+        for entry, later in zip(self.entries, self.entries[1:], strict=False):
+            if share <= later.done:
+                return min(later.step, entry.reaches(share))
+        return self.entries[-1].reaches(share)
+
+    def upto(self, step: int) -> Plan:
+        """As it was known when that step was done."""
+        return dataclasses.replace(self, entries=tuple(e for e in self.entries if e.step <= step))
+
+    def with_entry(self, entry: Entry) -> Plan:
+        """An entry for the same step takes the place of the one there is."""
+        kept = tuple(earlier for earlier in self.entries if earlier.step < entry.step)
+        return dataclasses.replace(self, entries=(*kept, entry))
+
+
+# ---- what it makes of settings ----------------------------------------------------------------------------
+def stretched(config: TrainConfig, plan: Plan) -> TrainConfig:
+    """The settings, their lengths as the plan stretches them. What it says of steps that are done stays."""
+    entry, whole = plan.entries[-1], config.iterations
+
+    def moved(step: int) -> int:
+        return plan.step_at(step / whole)
+
+    budgets = [most for most in (config.max_gaussians, entry.budget) if most is not None]
+    return dataclasses.replace(
+        config,
+        iterations=plan.end,
+        test_iterations=tuple(plan.end if step == whole else step for step in config.test_iterations),
+        save_iterations=tuple(plan.end if step == whole else step for step in config.save_iterations),
+        position_lr_max_steps=max(1, moved(config.position_lr_max_steps)),
+        densify_from_iter=moved(config.densify_from_iter),
+        densify_until_iter=max(1, moved(config.densify_until_iter)),
+        densification_interval=entry.interval,
+        densify_grad_threshold=config.densify_grad_threshold * entry.threshold,
+        max_gaussians=min(budgets),
+        progressive=progressive.text(stages(config, plan)),
+    )
+
+
+def stages(config: TrainConfig, plan: Plan) -> tuple[Stage, ...]:
+    """Coarse to fine; the finest size that the plan allows stays to the end."""
+    finest, found = plan.entries[-1].finest, []
+    for stage in progressive.parse(config.progressive):
+        if stage.divisor > finest:
+            found.append(Stage(stage.divisor, plan.step_at(stage.last / config.iterations)))
+    if finest > 1:
+        found.append(Stage(finest, plan.end + 1))
+    later = [
+        one for one, two in zip(found, [*found[1:], None], strict=True) if two is None or one.last < two.last
+    ]
+    return tuple(stage for stage in later if stage.last > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What depends on the share that is done, for a step."""
+
+    plan: Plan
+    rate_share: float
+    """Share of the run over which rates fall."""
+    degree_share: float
+    """Share after which the colour gets one more degree."""
+
+    def rates_done(self, step: int) -> float:
+        return min(1.0, self.plan.done(step) / self.rate_share)
+
+    def degree(self, step: int, limit: int) -> int:
+        return min(limit, int(self.plan.done(step) / self.degree_share + 1e-9))
+
+
+def course(config: TrainConfig, plan: Plan) -> Course:
+    whole = config.iterations
+    return Course(plan, config.position_lr_max_steps / whole, config.sh_interval / whole)
+
+
+# ---- files ------------------------------------------------------------------------------------------------
+def settings_of(config: TrainConfig) -> dict[str, Any]:
+    return {name: value for name, value in to_json(config).items() if name not in _OF_THE_COMMAND}
+
+
+def to_record(plan: Plan) -> dict[str, Any]:
+    return {"plan": VERSION, **dataclasses.asdict(plan)}
+
+
+def from_record(record: Mapping[str, Any], source: str = "The checkpoint's plan") -> Plan:
+    """InputError where it is no plan, or none that a run could follow."""
+    try:
+        if record["plan"] != VERSION:
+            raise ValueError(f"version {record['plan']} is not {VERSION}")
+        entries = tuple(Entry(**entry) for entry in record["entries"])
+        _require_order(entries)
+        return Plan(float(record["seconds"]), dict(record["settings"]), entries)
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise InputError(f"{source} cannot be followed ({problem}). Take the plan.json of a run.") from None
+
+
+def _require_order(entries: tuple[Entry, ...]) -> None:
+    if not entries or entries[0].step != 0 or entries[0].done != 0:
+        raise ValueError("it does not begin at step 0")
+    for entry in entries:
+        whole = all(
+            isinstance(n, int) for n in (entry.step, entry.end, entry.interval, entry.budget, entry.finest)
+        )
+        sound = (
+            entry.end >= max(1, entry.step) and entry.interval > 0 and entry.budget > 0 and entry.finest > 0
+        )
+        if not whole or not sound or not 0 <= entry.done <= 1 or not 0 < entry.threshold < math.inf:
+            raise ValueError(f"the entry of step {entry.step} makes no sense")
+    for one, two in itertools.pairwise(entries):
+        if not one.step < two.step <= one.end or two.done < one.done:
+            raise ValueError(f"the entry of step {two.step} does not follow the one of step {one.step}")
+
+
+def write(path: Path, plan: Plan) -> None:
+    """Whole, but without waiting for the disk: it is written often, and checkpoints have it too."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(json.dumps(to_record(plan), indent=1), "utf-8")
+        part.replace(path)
+    except OSError as problem:
+        raise OutputError(
+            f"Cannot write {path}: {problem.strerror or problem}. Make room and go on with --resume."
+        ) from problem
+
+
+def read(path: Path) -> Plan:
+    try:
+        return from_record(json.loads(path.read_text("utf-8")), str(path))
+    except FileNotFoundError:
+        raise MissingFile(
+            f"There is no plan {path}. A run with --minutes writes plan.json into its folder."
+        ) from None
+    except (OSError, ValueError) as problem:
+        raise InputError(f"{path} is no plan ({problem}). Take the plan.json of a run.") from None

@@ -1,0 +1,189 @@
+"""Runs on invented machines: no clock, no pictures, only costs. They end on time whatever it does."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from splatmeter.events import Densified
+from splatmeter.train.config import TrainConfig
+from splatmeter.train.keeper import Keeper, saving_seconds
+from splatmeter.train.plan import Plan, from_record, to_record
+from splatmeter.train.planner import Machine, Recipe, Situation, first_entry, natural_growth, next_entry
+from splatmeter.train.stopwatch import Stopwatch
+
+RECIPE = Recipe(3200, 0.09, 0.62, ((4, 0.125), (2, 0.4)), 250_000.0, (1, 2, 4))
+LENGTHS = {
+    "iterations": 3200,
+    "densify_from_iter": 288,
+    "densify_until_iter": 1984,
+    "progressive": "4:400,2:1280",
+}
+
+Cost = Callable[[float, float, float], float]
+"""(seconds gone, pixels, Gaussians) -> seconds of a step."""
+
+
+def steady(_: float, pixels: float, gaussians: float) -> float:
+    """Not the shape that the planner expects."""
+    return 0.004 + 2.5e-7 * pixels + 2e-8 * gaussians
+
+
+def crowded(gone: float, pixels: float, gaussians: float) -> float:
+    return steady(gone, pixels, gaussians) + 1e-7 * gaussians
+
+
+@dataclass
+class Invented:
+    """A scene that would grow evenly to `natural` Gaussians, on a machine with these costs."""
+
+    cost: Cost
+    seconds: float
+    natural: int = 600_000
+    start: int = 100_000
+    most: int = 10_000_000
+    now: float = 0.0
+    ends: list[int] = field(default_factory=list)
+    widths: list[float] = field(default_factory=list)
+
+    def run(self) -> Keeper:
+        clock = Stopwatch(now=lambda: self.now)
+        clock.start()
+        first = first_entry(RECIPE, self.start, self.most)
+        keeper = Keeper(
+            config=TrainConfig(seconds=self.seconds, **LENGTHS),
+            recipe=RECIPE,
+            plan=Plan(self.seconds, {}, (first,)),
+            ahead=(),
+            clock=clock,
+            guess=400_000,
+            most=self.most,
+            machine=Machine(0.15 * self.seconds),
+        )
+        self.now = 1.0  # for the scene
+        keeper.begin()
+        step, gaussians = 0, self.start
+        while step < keeper.plan.end:
+            step += 1
+            entry = keeper.plan.entries[-1]
+            pixels = RECIPE.pixels / RECIPE.divisor(keeper.plan.done(step), entry.finest) ** 2
+            self.now += self.cost(self.now, pixels, gaussians)
+            keeper.stepped(step, pixels, gaussians)
+            gaussians = self._grown(keeper, step, gaussians)
+            self.widths.append(pixels)
+        self.now += saving_seconds(gaussians)
+        self.gaussians = gaussians
+        return keeper
+
+    def _grown(self, keeper: Keeper, step: int, gaussians: int) -> int:
+        entry, done = keeper.plan.entries[-1], keeper.plan.done(step)
+        if not RECIPE.grows_from < done < RECIPE.grows_until or step % entry.interval:
+            return gaussians
+        share = entry.interval / max(1, entry.end - entry.step) * (1 - entry.done) / 0.53
+        wanted = gaussians + round(share * (self.natural - self.start) / entry.threshold)
+        grown = max(gaussians, min(wanted, entry.budget))
+        keeper.densified(Densified(step, 0, grown - gaussians, 0, grown, 0.5))
+        return grown
+
+
+def slowing(factor: float, at: float) -> Cost:
+    return lambda gone, pixels, gaussians: steady(gone, pixels, gaussians) * (factor if gone > at else 1.0)
+
+
+def noisy() -> Cost:
+    chance = random.Random(3)
+    return lambda gone, pixels, gaussians: steady(gone, pixels, gaussians) * chance.lognormvariate(0, 0.7)
+
+
+@pytest.mark.parametrize("seconds", [10, 30, 60, 300, 900])
+@pytest.mark.parametrize(
+    "machine", ["steady", "half as fast early", "half as fast late", "twice as fast", "noisy", "nearly stops"]
+)
+def test_a_run_ends_on_time_whatever_the_machine_does(machine: str, seconds: float) -> None:
+    costs = {
+        "steady": steady,
+        "half as fast early": slowing(2.0, 0.3 * seconds),
+        "half as fast late": slowing(2.0, 0.9 * seconds),
+        "twice as fast": slowing(0.5, 0.5 * seconds),
+        "noisy": noisy(),
+        "nearly stops": slowing(8.0, 0.97 * seconds),
+    }
+    world = Invented(costs[machine], seconds)
+    world.run()
+    assert 0.95 * seconds < world.now < 1.05 * seconds
+
+
+def test_the_share_that_is_done_rises_evenly_enough_and_never_falls() -> None:
+    world = Invented(slowing(2.0, 30), 60)
+    plan = world.run().plan
+    shares = [plan.done(step) for step in range(plan.end + 1)]
+    steps = [two - one for one, two in itertools.pairwise(shares)]
+    assert shares[0] == 0 and shares[-1] == 1
+    assert min(steps) > 0 and max(steps) < 20 / plan.end
+
+
+def test_more_time_gives_more_steps_and_more_gaussians() -> None:
+    found = []
+    for seconds in (10, 30, 60, 300, 900):
+        world = Invented(steady, seconds)
+        found.append((world.run().plan.end, world.gaussians))
+    assert found == sorted(found) and len({steps for steps, _ in found}) == 5
+    assert found[0][1] < 0.6 * 600_000 < 600_000 < found[-1][1]
+
+
+def test_little_time_is_spent_on_smaller_photos() -> None:
+    assert Invented(steady, 12).run().plan.entries[-1].finest > 1
+    assert Invented(steady, 120).run().plan.entries[-1].finest == 1
+
+
+def test_a_scene_that_asks_for_few_gaussians_gets_the_time_as_steps() -> None:
+    small, large = Invented(crowded, 90, natural=120_000), Invented(crowded, 90, natural=3_000_000)
+    assert small.run().plan.end > 1.2 * large.run().plan.end
+    assert small.gaussians < 150_000 < 400_000 < large.gaussians
+
+
+def test_no_more_gaussians_than_there_is_memory_for() -> None:
+    world = Invented(steady, 900, most=150_000)
+    assert world.run().plan.end > 3200 and world.gaussians <= 150_000
+
+
+def test_a_machine_is_known_after_it_has_shown_its_sizes() -> None:
+    machine = Machine(1000.0)
+    for _ in range(10):
+        for pixels, gaussians in ((16_000, 1e5), (64_000, 2e5), (250_000, 4e5), (250_000, 1e5)):
+            machine.observe(50 * steady(0, pixels, gaussians), 50, pixels, gaussians)
+    for pixels, gaussians in ((250_000, 6e5), (64_000, 1e5)):
+        assert machine.prices().of(pixels, gaussians) == pytest.approx(steady(0, pixels, gaussians), rel=0.2)
+
+
+def test_a_machine_that_slows_down_is_believed_soon() -> None:
+    machine = Machine(9.0)
+    for _ in range(100):
+        machine.observe(1.0, 20, 250_000, 1e5)
+    for _ in range(4):
+        machine.observe(1.0, 10, 250_000, 1e5)
+    assert machine.prices().of(250_000, 1e5) == pytest.approx(0.1, rel=0.2)
+
+
+def test_natural_growth_is_guessed_until_it_shows() -> None:
+    assert natural_growth([], 0.6, 5000.0) == 5000
+    assert natural_growth([(0.1, 7000)], 0.6, 5000.0) == 7000
+    rounds = [(0.1 * k, 1000 * k) for k in range(1, 6)]
+    assert natural_growth(rounds, 0.6, 5000.0) == pytest.approx(6000)
+
+
+def test_without_time_left_a_run_ends_where_it_is() -> None:
+    machine, before = Machine(9.0), first_entry(RECIPE, 1000, 10**6)
+    machine.observe(1.0, 20, 250_000, 1e5)
+    here = Situation(500, 0.7, 10_000, 0.0, 60.0, 1e5, 10**6)
+    entry = next_entry(RECIPE, machine, here, before)
+    assert (entry.end, entry.at(500)) == (500, 1.0)
+
+
+def test_what_an_invented_run_recorded_is_a_plan_that_can_be_read_again() -> None:
+    plan = Invented(noisy(), 30).run().plan
+    assert from_record(to_record(plan)) == plan
