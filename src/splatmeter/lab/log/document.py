@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from splatmeter.lab.compare.margins import margin_of
 from splatmeter.lab.compare.samples import Finding, Verdict
+from splatmeter.lab.log.kernels import KernelReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class LogPhase:
     findings: tuple[Finding, ...] = ()
     remark: str = ""
     """A few words for the last column of the table."""
+    kernels: KernelReport | None = None
+    """What its build told of its kernels; None where it told nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from splatmeter.lab.compare.samples import VerdictKind
 from splatmeter.lab.log import notes as person
 from splatmeter.lab.log.document import LogDocument, LogPhase, MetricsFigure, QualityBaseline, RatioFigure
 from splatmeter.lab.log.escape import cell, inline
+from splatmeter.lab.log.kernels import kernel_lines
 
 MARKS = {
     VerdictKind.FASTER: "✅",
@@ -135,6 +136,7 @@ def _phase(document: LogDocument, phase: LogPhase) -> Iterator[str]:
     for figure in phase.train:
         yield from _metrics("Train", figure, None)
     yield from _size(phase)
+    yield from kernel_lines(phase.kernels)
     for label, texts in (("Configuration", phase.configuration), ("Code Changes", phase.code_changes)):
         if texts:
             yield f"- {label}:"

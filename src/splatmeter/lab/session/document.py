@@ -26,6 +26,7 @@ from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.session.builds import kernel_report
 from splatmeter.lab.session.gather import preferred, sessions_of
 from splatmeter.lab.session.plan import in_order, load
 from splatmeter.lab.session.session import repetitions
@@ -86,6 +87,7 @@ def log_phase(lab: Lab, phase: Phase) -> LogPhase:
         mean_opacity=_mean(result.get("mean_opacity") for result in results),
         date=results[-1]["identity"]["started"][:10],
         findings=_findings(comparisons),
+        kernels=kernel_report(lab, phase, results[-1]["identity"]["session"]),
     )
 
 
@@ -187,6 +189,7 @@ def _changes(phase: Phase) -> tuple[str, ...]:
     lines += [f"environment: {name}={value}" for name, value in phase.environment.items()]
     lines += [f"revision: {phase.revision}"] if phase.revision else []
     lines += [f"patch: {phase.patch}"] if phase.patch else []
+    lines += [f"build: `{' '.join(phase.build)}`"] if phase.build else []
     lines += [f"command: {' '.join(phase.command)}"] if phase.command else []
     if phase.adopted:
         why = f" without being verified: {phase.adopted_because}" if phase.adopted_because else ""

@@ -38,7 +38,8 @@ def arm_of(phase: Phase, label: str, lineage: Iterable[Phase] = ()) -> Arm:
         declared.update(item.changes)
         if item.environment or "--threads" in item.options:
             declared.add(Aspect.ENVIRONMENT.value)
-        if item.command or item.revision or item.patch or item.trainer or "--backend" in item.options:
+        program = item.command or item.revision or item.patch or item.build or item.trainer
+        if program or "--backend" in item.options:
             declared |= {Aspect.ENVIRONMENT.value, Aspect.BACKEND.value, Aspect.CODE.value}
         if "PYTHONPATH" in item.environment:
             declared.add(Aspect.CODE.value)

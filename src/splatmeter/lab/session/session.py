@@ -18,7 +18,7 @@ from splatmeter.lab.plan.commands import RunRequest, is_plain
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab, locked
 from splatmeter.lab.record.run_folder import end_orphan
-from splatmeter.lab.session import slices, start
+from splatmeter.lab.session import builds, slices, start
 from splatmeter.lab.session.guard import CodeGuard, check_pin
 from splatmeter.lab.session.judge import Judge
 from splatmeter.lab.session.mishaps import longest_run
@@ -85,6 +85,7 @@ class Session:
             self._checkpoint, self._start_sha256 = start.checked(self.lab, self.protocol)
             for arm in self.plan.arms:
                 self._builds[arm.phase] = built(self.lab, lineage_of(self.plan, arm.phase), self.protocol)
+                builds.keep(self.folder, arm.phase, self._builds[arm.phase])
                 command = self._run(
                     arm, self.folder / "unused", (0, 0, 0), self.protocol.end_iteration
                 ).command
