@@ -1,5 +1,6 @@
 """A kernel phase from beginning to end: a trainer with a rasterizer in a submodule, two commits of a kernel,
-two ways to build it, all by the lab with nvcc; the log tells what ptxas said before and after. No card is needed, and none is used.
+two ways to build it, all by the lab with nvcc; the log tells what ptxas said before and after. No card is
+needed, and none is used.
 
     python benchmarks/kernel_story/play.py FOLDER [--blocks N] [--log FILE]
 """
@@ -17,8 +18,8 @@ HERE = Path(__file__).parent
 ARCHITECTURES = ("80", "89")
 BOUNDS = "__launch_bounds__(256, 6)"
 STAND_IN = (
-    "The trainer is a stand-in that keeps its own pace and uses no card: what ptxas says is real, the speeds say"
-    " nothing about the kernels."
+    "The trainer is a stand-in that keeps its own pace and uses no card: what ptxas says is real, the speeds"
+    " say nothing about the kernels."
 )
 
 

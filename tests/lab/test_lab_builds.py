@@ -50,7 +50,8 @@ def repository(folder: Path, **files: str) -> Path:
         (["--build", "pip install -e ./submodules/x --no-build-isolation"],
          ("pip", "install", "-e", "./submodules/x", "--no-build-isolation"), ()),
         (["--build", "--", "cmake", "--build", "build"], ("cmake", "--build", "build"), ()),
-        (["--build", "--", "cmake", "--build", "a b", "--", "--fast"], ("cmake", "--build", "a b"), ("--fast",)),
+        (["--build", "--", "cmake", "--build", "a b", "--", "--fast"], ("cmake", "--build", "a b"),
+         ("--fast",)),
         (["--build", "{python}", "setup.py", "--", "--fast"], ("{python}", "setup.py"), ("--fast",)),
         (["--build", "A=1 make 'x y' && make install"], ("A=1", "make", "x y", "&&", "make", "install"), ()),
         (["--build", "make"], ("make",), ()),
@@ -177,9 +178,11 @@ Resource usage:
   REG:40 STACK:16 SHARED:4096 LOCAL:0 CONSTANT[0]:360 TEXTURE:0 SURFACE:0 SAMPLER:0
 """
 WARNED = """ptxas info    : Compiling entry function '_Z5blendPf' for 'sm_86'
-ptxas warning : Registers are spilled to local memory in function '_Z5blendPf', 8 bytes spill stores, 12 bytes spill loads
+ptxas warning : Registers are spilled to local memory in function '_Z5blendPf', 8 bytes spill stores, \
+12 bytes spill loads
 ptxas info    : Used 32 registers
-ptxas warning : Value of threads per SM for entry _ZN39_GLOBAL__N__7a924503_8_blend_cu is out of range. .minnctapersm will be ignored
+ptxas warning : Value of threads per SM for entry _ZN39_GLOBAL__N__7a924503_8_blend_cu is out of range. \
+.minnctapersm will be ignored
 """
 
 

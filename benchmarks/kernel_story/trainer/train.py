@@ -31,7 +31,8 @@ def main() -> int:
         due += 10 * STEP_SECONDS
         time.sleep(max(0.0, due - time.monotonic()))
         done = f"{100 * step // options.iterations:3d}%|###   | {step}/{options.iterations}"
-        frame = f"\rTraining progress: {done} [00:01<00:09, 99.9it/s, Loss={0.2 - 0.1 * step / options.iterations:.7f}]"
+        loss = 0.2 - 0.1 * step / options.iterations
+        frame = f"\rTraining progress: {done} [00:01<00:09, 99.9it/s, Loss={loss:.7f}]"
         print(frame, end="", file=sys.stderr, flush=True)
         if step in options.test_iterations:
             for split, psnr in (("test", 26.0), ("train", 28.0)):

@@ -58,6 +58,8 @@ class LogPhase:
     training_peak_bytes: int | None = None
     evaluation_peak_bytes: int | None = None
     shared_memory: str = ""
+    card: str = ""
+    """Clocks, heat and power of the card while it worked, in words; empty where nothing was seen."""
     test: tuple[MetricsFigure, ...] = ()
     train: tuple[MetricsFigure, ...] = ()
     gaussians: int | None = None

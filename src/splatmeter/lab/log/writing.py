@@ -192,6 +192,8 @@ def _memory(document: LogDocument, phase: LogPhase) -> Iterator[str]:
     if phase.speed is not None or any(peak is not None for peak in peaks):
         yield _peak("training", peaks[0], parent, parent and parent.training_peak_bytes)
         yield _peak("eval", peaks[1], parent, parent and parent.evaluation_peak_bytes)
+    if phase.card:
+        yield f"- **Card:** {inline(phase.card)}"
     if phase.shared_memory:
         yield f"- **Shared GPU memory:** {inline(phase.shared_memory)}"
 

@@ -11,9 +11,9 @@ from splatmeter.lab.report.markup import Markup, join, tag
 from splatmeter.lab.report.wording import UNKNOWN, table
 
 NOTE = (
-    "From the builds’ own logs (ptxas). A number before an arrow is the parent’s. Spills are bytes that a thread"
-    " moves to local memory and back because registers are lacking; shared memory is what a kernel declares,"
-    " without what a launch adds. They do not tell speed: the ratios do."
+    "From the builds’ own logs (ptxas). A number before an arrow is the parent’s. Spills are bytes that a"
+    " thread moves to local memory and back because registers are lacking; shared memory is what a kernel"
+    " declares, without what a launch adds. They do not tell speed: the ratios do."
 )
 
 

@@ -1,4 +1,4 @@
-"""What a session was built from, kept as evidence in its folder: the build's log and the kernels it tells of."""
+"""What a session was built from, kept as evidence in its folder: the build's log and the kernels in it."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session.builds import kernel_report
+from splatmeter.lab.session.cards import card_configuration, card_line
 from splatmeter.lab.session.gather import preferred, sessions_of
 from splatmeter.lab.session.plan import in_order, load
 from splatmeter.lab.session.session import repetitions
@@ -81,6 +82,7 @@ def log_phase(lab: Lab, phase: Phase) -> LogPhase:
         training_peak_bytes=_peak(results, "training"),
         evaluation_peak_bytes=_peak(results, "evaluation"),
         shared_memory=_shared(results),
+        card=card_line(results),
         test=_metrics(results, "test"),
         train=_metrics(results, "train"),
         gaussians=_rounded(_mean(result.get("gaussians_end") for result in results)),
@@ -165,9 +167,13 @@ def _peak(results: list[dict[str, Any]], stage: str) -> int | None:
 
 
 def _shared(results: list[dict[str, Any]]) -> str:
-    verdicts = [(result.get("shared_memory") or {}).get("verdict", "") for result in results]
-    seen = [verdict for verdict in verdicts if verdict and verdict != "not observable"]
-    return seen[0] if seen else ""
+    """The worst that a run saw; not observable is said only of runs on a card."""
+    told = [result.get("shared_memory") or {} for result in results if result.get("on_a_card", True)]
+    seen = [item for item in told if item.get("verdict", "not observable") != "not observable"]
+    if not seen:
+        return "not observable" if any(result.get("card_used") for result in results) else ""
+    worst = next((item for item in seen if item["verdict"] != "none seen"), seen[0])
+    return f"{worst['verdict']}{' (' + worst['caveat'] + ')' if worst.get('caveat') else ''}"
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -198,7 +204,8 @@ def _changes(phase: Phase) -> tuple[str, ...]:
 
 
 def _configuration(protocol: Protocol, lab: Lab) -> dict[str, str]:
-    result = next((r for p in lab.phases.all() for r in counted_results(lab, p.name)), {})
+    results = [result for phase in lab.phases.all() for result in counted_results(lab, phase.name)]
+    result = results[0] if results else {}
     started = result.get("started") or {}
     counts = (len(started.get("train_images", ())), len(started.get("test_images", ())))
     split = f"{counts[0]} train, {counts[1]} test images" if any(counts) else "counts unknown"
@@ -213,6 +220,7 @@ def _configuration(protocol: Protocol, lab: Lab) -> dict[str, str]:
         "Quality margins": margins_text(protocol.tolerance, protocol.margins),
         "Tolerated difference": f"{100 * protocol.tolerated_difference:g} %",
         **_machine(result.get("facts") or {}),
+        **card_configuration(results),
     }
 
 
@@ -265,8 +273,8 @@ def _measurement_notes(lab: Lab, protocol: Protocol) -> tuple[str, ...]:
     if protocol.most_foreign_cpu:
         notes.append(
             f"Blocks in which others used more than {100 * protocol.most_foreign_cpu:g} % of the machine, or"
-            f" a core was throttled, are run again (at most {protocol.repeats} ×): {len(repeated)} such"
-            " attempts, all of them kept."
+            " a core or the card was slowed down by heat, are run again"
+            f" (at most {protocol.repeats} ×): {len(repeated)} such attempts, all of them kept."
         )
     notes.append(f"Evidence: {runs} counted runs in {len(sessions)} sessions of the lab.")
     return tuple(notes)

@@ -18,6 +18,7 @@ from splatmeter.lab.compare.samples import (
     SliceSample,
     StagePeak,
 )
+from splatmeter.lab.monitor import clocks
 from splatmeter.lab.plan.commands import seeds, trainer_of
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.index import Index
@@ -157,6 +158,7 @@ def _counters(result: Mapping[str, Any]) -> dict[str, Any]:
         "stolen_share": result.get("stolen_share"),
         "throttled": result.get("throttled") or 0,
         "spill": (result.get("shared_memory") or {}).get("verdict", ""),
+        "card_warnings": tuple(clocks.warnings(result["card"])) if result.get("card_used") else (),
     }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from splatmeter.errors import SplatmeterError
 from splatmeter.lab.atomic import read_json, write_json
 from splatmeter.lab.executor import Arrival, Executor
+from splatmeter.lab.monitor.clocks import slowed_by_heat
 from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan.commands import RunRequest, is_plain
 from splatmeter.lab.plan.protocol import Protocol
@@ -263,6 +264,8 @@ def disturbance(protocol: Protocol, results: list[dict[str, Any]]) -> str:
             return f"others used {100 * share:.1f} % of the machine during {arm}, more than {limit}"
         if result.get("throttled"):
             return f"a core was throttled {result['throttled']} times during {arm}"
+        if result.get("card_used") and (heat := slowed_by_heat(result["card"])):
+            return f"the card was slowed down during {arm}: {heat}"
     return ""
 
 

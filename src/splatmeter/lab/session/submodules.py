@@ -29,7 +29,7 @@ def moved_by(patch: str) -> dict[str, str]:
     return found
 
 
-def fill(source: Path, repository: Path, moved: Mapping[str, str] = {}) -> None:  # noqa: B006 (never changed)
+def fill(source: Path, repository: Path, moved: Mapping[str, str] = {}) -> None:
     """All submodules of the worktree, and theirs, at the commits that it names or that `moved` names."""
     for path, commit in _named(source).items():
         wanted = moved.get(path, commit)
