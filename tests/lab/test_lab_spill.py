@@ -122,6 +122,18 @@ def test_code_that_never_ran_says_so_in_the_log(kind: type[AdapterCounters], wor
     assert _shared([record]).startswith("none seen (") and words in _shared([record])
 
 
+def test_on_wsl_the_log_says_what_could_not_be_observed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("splatmeter.lab.session.watching.is_wsl", lambda: True)
+    silent = {"shared_memory": watched(), "on_a_card": True}
+    assert _shared([silent]) == "not observable (no counters of Windows answered)"
+    full = [(float(seconds), 15.5, 4.0, 19.5) for seconds in (1, 20, 40)]
+    late = {"shared_memory": watched(*full), "on_a_card": True}
+    assert _shared([late]) == "not observable (nothing was read before it began)"
+    assert _shared([{**silent, "on_a_card": False}]) == ""
+    spilled = {"shared_memory": watched(IDLE, *full), "on_a_card": True}
+    assert _shared([silent, spilled]).startswith("shared memory rose")
+
+
 def test_a_reading_is_taken_before_the_program_starts() -> None:
     """The helper is asked first and waited for; where it says nothing the run begins all the same."""
     import sys

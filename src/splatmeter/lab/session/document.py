@@ -34,6 +34,8 @@ from splatmeter.lab.session.session import repetitions
 from splatmeter.lab.session.verdicts import Judged, imported, judged, phase_verdict, state_of
 from splatmeter.lab.trainers.seeds import seeds_text
 
+UNSEEN = "not observable"
+
 
 def document(lab: Lab) -> LogDocument:
     protocol = lab.protocol()
@@ -167,13 +169,14 @@ def _peak(results: list[dict[str, Any]], stage: str) -> int | None:
 
 
 def _shared(results: list[dict[str, Any]]) -> str:
-    """The worst that a run saw; not observable is said only of runs on a card."""
+    """The worst that a run on a card saw; what could not be observed is said where memory can spill over."""
     told = [result.get("shared_memory") or {} for result in results if result.get("on_a_card", True)]
-    seen = [item for item in told if item.get("verdict", "not observable") != "not observable"]
-    if not seen:
-        return "not observable" if any(result.get("card_used") for result in results) else ""
-    worst = next((item for item in seen if item["verdict"] != "none seen"), seen[0])
-    return f"{worst['verdict']}{' (' + worst['caveat'] + ')' if worst.get('caveat') else ''}"
+    told = [item for item in told if "caveat" in item or item.get("verdict", UNSEEN) != UNSEEN]
+    if not told:
+        return ""
+    worst = min(told, key=lambda item: {"none seen": 1, UNSEEN: 2}.get(item["verdict"], 0))
+    caveat = worst.get("caveat")
+    return f"{worst['verdict']} ({caveat})" if caveat else str(worst["verdict"])
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -5,6 +5,7 @@ busy.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from splatmeter.lab.executor import Command, Outcome
 from splatmeter.lab.monitor import spill
 from splatmeter.lab.monitor.counters import AdapterCounters, adapter_counters
 from splatmeter.lab.monitor.tree import TreeSampler, tree
+from splatmeter.lab.monitor.windows import is_wsl
 from splatmeter.lab.session.cards import CardWatch
 from splatmeter.lab.session.memory import write_samples
 
@@ -94,7 +96,7 @@ class Watch:
         samples = counters.busiest() if counters else []
         total = self.card.total_bytes if self.card else None
         if counters is None or not samples or total is None:
-            return {"verdict": NOT_OBSERVABLE}
+            return {"verdict": NOT_OBSERVABLE} | _why(bool(samples))
         idle = [s.shared for s in samples if s.seconds < self._begin and s.shared is not None]
         end = self._begin + float(told.get("last_progress_seconds") or self._elapsed)
         training = [sample for sample in samples if self._begin <= sample.seconds <= end]
@@ -109,11 +111,19 @@ class Watch:
         peak = max((sample.shared for sample in training if sample.shared is not None), default=None)
         return {
             "verdict": NOT_OBSERVABLE if blind else str(found),
-            "caveat": counters.caveat,
+            "caveat": "nothing was read before it began" if blind else counters.caveat,
             "peak_shared_bytes": peak,
             "idle_shared_bytes": known.idle_shared,
             "samples": len(training),
         }
+
+
+def _why(samples: bool) -> dict[str, str]:
+    """Said where memory can spill over at all: elsewhere a card that is full refuses."""
+    if sys.platform != "win32" and not is_wsl():
+        return {}
+    told = "NVML does not tell the card's size" if samples else "no counters of Windows answered"
+    return {"caveat": told}
 
 
 def _rates(points: Sequence[Mapping[str, Any]]) -> tuple[RatePoint, ...]:
