@@ -39,7 +39,8 @@ class KernelReport:
 
     def sentence(self) -> str:
         count = len(self.changes)
-        total = f"{count} kernel{'s' if count != 1 else ''}"
+        architectures = list(dict.fromkeys(change.architecture for change in self.changes))
+        total = f"{count} kernel{'s' if count != 1 else ''} for {', '.join(architectures)}"
         spills = f", {self.spilling or 'none'} with spills"
         if not self.parent:
             return f"{total}{spills}"

@@ -24,7 +24,7 @@ def kernel_tables(phases: Iterable[LogPhase]) -> Markup:
 
 
 def _phase(name: str, report: KernelReport) -> Markup:
-    head = ("Kernel", "For", *(label.capitalize() for label, _ in FIGURES), "")
+    head = ("Kernel", "For", *(label.capitalize() for label, _ in FIGURES), "State")
     rows = [_row(change) for change in report.in_order()]
     told = [tag("p", f"ptxas warns: {text}", class_="muted") for text in report.warnings]
     return join([tag("h3", name), table(head, rows, f"{name}: {report.sentence()}"), *told])
