@@ -136,6 +136,19 @@ def test_worktrees_get_their_submodules_without_a_network(tmp_path: Path) -> Non
     assert moved.worktree and "40" in (moved.worktree / "submodules/raster/blend.cu").read_text()
 
 
+def test_a_shallow_checkout_lends_what_no_branch_of_it_names(tmp_path: Path) -> None:
+    origin = repository(tmp_path / "origin", blend_cu="int registers = 96;\n")
+    (origin / "blend.cu").write_text("int registers = 40;\n")
+    git(origin, "commit", "-qam", "fewer")
+    older = git(origin, "rev-parse", "HEAD~1")
+    git(tmp_path, "clone", "--quiet", "--depth", "1", origin.as_uri(), "here")
+    git(tmp_path / "here", "fetch", "--quiet", "--depth", "1", "origin", older)
+    git(tmp_path / "here", "config", "submodule.recurse", "true")
+    assert submodules._cloned(tmp_path / "here", tmp_path / "there" / "blend", older)
+    assert "96" in (tmp_path / "there" / "blend" / "blend.cu").read_text()
+    assert not submodules._cloned(tmp_path / "here", tmp_path / "nowhere", "0" * 40)
+
+
 def test_a_submodule_that_nobody_has_is_named(tmp_path: Path) -> None:
     made = with_submodules(tmp_path)
     shutil.rmtree(tmp_path / "origin")

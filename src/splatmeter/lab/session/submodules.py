@@ -14,6 +14,8 @@ from splatmeter.errors import InputError
 from splatmeter.lab.session.git import asked, git
 
 _FILE = re.compile(r"diff --git a/(\S+) b/(\S+)")
+CHECKOUT = ("-c", "submodule.recurse=false", "checkout", "--quiet", "--detach")
+"""Nested submodules come by the same way as these, whatever a person's settings say."""
 _MOVED = re.compile(r"\+Subproject commit ([0-9a-f]{40,64})")
 
 
@@ -36,7 +38,7 @@ def fill(source: Path, repository: Path, moved: Mapping[str, str] = {}) -> None:
         target, here = source / path, repository / path
         if not _cloned(here, target, wanted):
             _updated(source, path, commit)
-            if wanted != commit and asked(target, "checkout", "--quiet", "--detach", wanted) is None:
+            if wanted != commit and asked(target, *CHECKOUT, wanted) is None:
                 raise _missing(path, wanted, repository)
         if not (target / ".git").exists():
             raise _missing(path, wanted, repository)
@@ -56,7 +58,11 @@ def _cloned(here: Path, target: Path, commit: str) -> bool:
         return False
     target.parent.mkdir(parents=True, exist_ok=True)
     git(target.parent, "clone", "--quiet", "--no-checkout", "--shared", str(here.resolve()), target.name)
-    git(target, "checkout", "--quiet", "--detach", commit)
+    if asked(target, *CHECKOUT, commit) is None:  # a shallow checkout hands on only what its branches name
+        lent = here / git(here, "rev-parse", "--git-path", "objects")
+        with (target / ".git" / "objects" / "info" / "alternates").open("a") as file:
+            file.write(f"{lent.resolve()}\n")
+        git(target, *CHECKOUT, commit)
     return True
 
 

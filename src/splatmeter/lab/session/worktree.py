@@ -61,7 +61,8 @@ def _ensure(folder: Path, repository: Path, commit: str, recipe: tuple[list[str]
         if source.exists():  # left over from a build that was killed
             git(repository, "worktree", "remove", "--force", str(source))
         git(repository, "worktree", "prune")
-        git(repository, "worktree", "add", "--detach", str(source), commit)
+        plain = ("-c", "submodule.recurse=false")
+        git(repository, *plain, "worktree", "add", "--detach", str(source), commit)
         _apply(source, repository, texts)
         if words:
             _make_environment(folder / "environment")
