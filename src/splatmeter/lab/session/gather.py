@@ -104,14 +104,12 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         peaks=_peaks(result, engine.on_a_card),
         on_a_card=engine.on_a_card,
         **_counters(result),
-        rates=_rates(result),
+        rates=rate_points(result["rates"]),
     )
 
 
-def _rates(result: Mapping[str, Any]) -> tuple[RatePoint, ...]:
-    return tuple(
-        RatePoint(int(p["step"]), int(p["gaussians"]), p["steps_per_second"]) for p in result["rates"]
-    )
+def rate_points(points: Iterable[Mapping[str, Any]]) -> tuple[RatePoint, ...]:
+    return tuple(RatePoint(int(p["step"]), int(p["gaussians"]), p["steps_per_second"]) for p in points)
 
 
 def preferred(evaluations: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

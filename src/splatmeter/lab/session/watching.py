@@ -7,18 +7,18 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from splatmeter.lab.audit.speed import slowdown
-from splatmeter.lab.compare.samples import RatePoint
 from splatmeter.lab.executor import Command, Outcome
 from splatmeter.lab.monitor import spill
 from splatmeter.lab.monitor.counters import AdapterCounters, adapter_counters
 from splatmeter.lab.monitor.tree import TreeSampler, tree
 from splatmeter.lab.monitor.windows import is_wsl
 from splatmeter.lab.session.cards import CardWatch
+from splatmeter.lab.session.gather import rate_points
 from splatmeter.lab.session.memory import write_samples
 
 _CORES = Path("/sys/devices/system/cpu")
@@ -104,7 +104,7 @@ class Watch:
             total,
             idle_shared=idle[-1] if idle else None,
             reserved=(told.get("peak_bytes") or {}).get("training reserved"),
-            slowdown=slowdown(_rates(told.get("rates") or ())),
+            slowdown=slowdown(rate_points(told.get("rates") or ())),
         )
         found = spill.judge(training, known)
         blind = spill.blind(training, known) and not found.spilled
@@ -124,10 +124,6 @@ def _why(samples: bool) -> dict[str, str]:
         return {}
     told = "NVML does not tell the card's size" if samples else "no counters of Windows answered"
     return {"caveat": told}
-
-
-def _rates(points: Sequence[Mapping[str, Any]]) -> tuple[RatePoint, ...]:
-    return tuple(RatePoint(int(p["step"]), int(p["gaussians"]), p["steps_per_second"]) for p in points)
 
 
 def throttle_count() -> int:
