@@ -13,9 +13,11 @@ import pytest
 pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed: cards were not tried")
 
 from nvml_stand_in import GIB, NOT_AVAILABLE, PARTS, StandInCard, StandInLibrary, driver
-from scripted_lab import add, make_lab
+from scripted_lab import make_lab
 
 from splatmeter.cli.lab import run as lab_command
+from splatmeter.lab.audit.rules import audit
+from splatmeter.lab.compare.samples import Arm, RunSample, Severity
 from splatmeter.lab.log import audit_log, parse_log
 from splatmeter.lab.monitor import clocks, nvml
 from splatmeter.lab.monitor.clocks import CardState
@@ -161,35 +163,44 @@ def test_an_idle_card_says_nothing_about_a_run() -> None:
     assert clocks.state_text(clocks.summary([CardState(0.0)])) == ""
 
 
+def test_what_a_card_did_is_a_note_of_the_audit_once_an_arm() -> None:
+    warned = [
+        RunSample(Arm("fast"), block, 0, 1.0, 100, 5, 5, f"run {block}", card_warnings=("it was held back",))
+        for block in range(2)
+    ]
+    found = [finding for finding in audit(warned) if finding.kind == "card"]
+    assert [(finding.sentence, finding.severity) for finding in found] == [
+        ("run 0: it was held back.", Severity.NOTE)
+    ]
+
+
 STAND_IN = Path(__file__).parent / "stand_in.py"
 
 
 def test_record_log_and_terminal_tell_of_the_card(
     tmp_path: Path, one: StandInCard, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A whole session with a process of its own; the card's clock falls while it works."""
+    """A run in a process of its own; the card's clock falls while it works."""
     monkeypatch.setattr("splatmeter.lab.session.cards.LOOK_SECONDS", 0.0)
     one.clocks = [2400, 2400, 2100]
     one.reasons = 4
     words = (sys.executable, str(STAND_IN), "original", "--steps", "200", "--seconds", "0.002",
              "--evaluate-at", "100")  # fmt: skip
     lab = make_lab(tmp_path / "lab", trainer="mip-splatting", command=words, directory="", scene="garden")
-    add(lab, "other", "--seed", "1")
     command = ["--lab", str(lab.root)]
-    assert lab_command([*command, "ab", "baseline", "other", "--blocks", "4", "--no-priming"]) == 0
+    assert lab_command([*command, "run", "baseline", "--record", "--no-priming"]) == 0
     told = capsys.readouterr().err
     assert told.count("warning: the card was held back: power cap in 100 %") == 1
-    (result, *_) = (json.loads(path.read_text()) for path in lab.sessions.glob("*/blocks/*/*/result.json"))
+    (result,) = (json.loads(path.read_text()) for path in lab.sessions.glob("*/blocks/*/*/result.json"))
     assert result["card_used"] and result["card"]["driver"] == "570.86.10"
     assert result["card"]["chosen_by"].startswith("the only card")
     assert result["facts"]["card"]["uuid"] == one.uuid.decode() and result["card_bytes"] == 16 * GIB
-    (folder, *_) = lab.sessions.glob("*/blocks/*/0-*")
+    (folder,) = lab.sessions.glob("*/blocks/*/0-*")
     assert (folder / "card.csv").read_text().startswith("seconds,graphics_mhz,")
     assert lab_command([*command, "log"]) == 0
     text = (lab.root / "LOG.md").read_text()
     assert "- Graphics card: NVIDIA GeForce RTX 5060 Ti, 17.2 GB" in text
     assert "- **Card:** 2" in text and "held back by power cap 100 %" in text
-    assert "the card was held back" in text.partition("- Audit:")[2]
     assert "Shared GPU memory" not in text  # on Linux a card that is full refuses
     assert not [finding for finding in audit_log(parse_log(text)) if "MHz" in finding.sentence]
 
@@ -198,7 +209,7 @@ def test_a_run_on_the_processor_says_nothing_of_an_idle_card(tmp_path: Path, one
     one.reasons = 4
     words = (sys.executable, str(STAND_IN), "events", "--steps", "200", "--evaluate-at", "100")
     lab = make_lab(tmp_path / "lab", trainer="events", command=words)
-    assert lab_command(["--lab", str(lab.root), "run", "baseline", "--record"]) == 0
+    assert lab_command(["--lab", str(lab.root), "run", "baseline", "--record", "--no-priming"]) == 0
     lab_command(["--lab", str(lab.root), "log"])
     text = (lab.root / "LOG.md").read_text()
     assert "Graphics card" not in text and "**Card:**" not in text and "held back" not in text
@@ -208,9 +219,10 @@ def test_a_trainer_on_a_card_that_nobody_sees_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    words = (sys.executable, str(STAND_IN), "original", "--steps", "200", "--evaluate-at", "100")
+    words = (sys.executable, str(STAND_IN), "original", "--steps", "200", "--seconds", "0.002",
+             "--evaluate-at", "100")  # fmt: skip
     lab = make_lab(tmp_path / "lab", trainer="mip-splatting", command=words, directory="")
-    assert lab_command(["--lab", str(lab.root), "run", "baseline", "--record"]) == 0
+    assert lab_command(["--lab", str(lab.root), "run", "baseline", "--record", "--no-priming"]) == 0
     lab_command(["--lab", str(lab.root), "log"])
     assert "- Graphics card: not observed (nvidia-ml-py is not installed" in (lab.root / "LOG.md").read_text()
 
