@@ -207,11 +207,12 @@ def test_spill_over_needs_two_signs() -> None:
     found = spill.judge(both, card)
     assert found.spilled and "shared memory rose" in str(found)
     once = adapters((15, 2, 15), (15, 0, 15))
-    assert not spill.judge(once, Context(16 * GIB, slowdown=4.0)).spilled
-    slow = Context(16 * GIB, slowdown=4.0)
+    assert not spill.judge(once, Context(16 * GIB, idle_shared=0, slowdown=4.0)).spilled
+    slow = Context(16 * GIB, idle_shared=0, slowdown=4.0)
     assert spill.judge(shared_only, slow).spilled
-    dropped = adapters((15, 2, 15), (14, 2, 15))
-    assert spill.judge(dropped, card).spilled
+    moved = adapters((15, 1, 16), (14, 2, 16), (14, 2, 16))
+    found = spill.judge(moved, card)
+    assert found.spilled and "gave 1.0 GiB to shared memory" in str(found)
 
 
 def test_what_cannot_be_observed_is_not_zero() -> None:
@@ -290,7 +291,7 @@ def test_the_counters_are_followed_and_a_localised_typeperf_gives_way() -> None:
 
 
 def test_what_else_the_machine_did_is_told() -> None:
-    watch = Watch(1, sample=False).start()
+    watch = Watch(sample=False).start(1)
     watch.stop()
     watch._foreign, watch._elapsed = 3.0, 2.0
     record = watch.record(Outcome(0, 2.0, cpu_seconds=1.0), Path())
@@ -300,7 +301,7 @@ def test_what_else_the_machine_did_is_told() -> None:
 
 
 def test_arms_that_take_turns_are_not_foreign_to_each_other() -> None:
-    watch = Watch(1, sample=False).start()
+    watch = Watch(sample=False).start(1)
     watch.stop()
     watch._foreign, watch._elapsed = 4.0, 2.0
     record = watch.record(Outcome(0, 2.0, cpu_seconds=1.5), Path(), partners=1.5)

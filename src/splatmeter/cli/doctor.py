@@ -32,7 +32,12 @@ REQUIRED = ("numpy", "pillow", "psutil", "rich", "safetensors", "tyro")
 EXTRAS = {
     "torch": "reference backend, LPIPS, import of .pth checkpoints: pip install 'splatmeter[torch]'",
     "tensorboardX": "writing for TensorBoard: pip install 'splatmeter[tensorboard]'",
+    "pynvml": "clocks, heat and memory of NVIDIA cards in the lab: pip install 'splatmeter[gpu]'",
 }
+WINDOWS_ITSELF = (
+    "splatmeter has never run on Windows itself; its counters for cards were tested with stand-ins only;"
+    " WSL2 is the safer way"
+)
 LITTLE_MEMORY = 2 * 2**30
 
 
@@ -65,6 +70,8 @@ def run(words: Sequence[str]) -> int:
 def examine() -> Iterator[Finding]:
     yield Finding("splatmeter", "ok", f"{__version__} in {Path(__file__).parents[1]}")
     yield Finding("python", "ok", f"{platform.python_version()} ({sys.executable}), {platform.platform()}")
+    if sys.platform == "win32":
+        yield Finding("windows", "optional", WINDOWS_ITSELF)
     yield from map(_package, REQUIRED)
     yield _checked("native engine", _engine)
     yield _checked("threads", _threads)

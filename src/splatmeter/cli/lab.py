@@ -33,11 +33,9 @@ _WORD = re.compile(r"'?([^',]+)'?(?:, |$)")
 
 def run(arguments: list[str]) -> int:
     """Everything after a bare `--` is a command to run, whatever it looks like."""
-    if "--" in arguments:
-        cut = arguments.index("--")
-        arguments, command = arguments[:cut], arguments[cut + 1 :]
-    else:
-        command = []
+    from splatmeter.lab.plan.building import words_after_build
+
+    arguments, command = words_after_build(arguments)
     top = parser()
     if not arguments:
         top.print_help()
@@ -48,6 +46,8 @@ def run(arguments: list[str]) -> int:
         told = (
             unknown_option(extra, set(used._option_string_actions)) or f"{extra[0]!r} is one word too many."
         )
+        if "--build" in arguments:
+            told = f'If {extra[0]} belongs to --build, quote it: --build "pip install -e .". {told}'
         raise UsageError(f"{told} See {used.prog} --help")
     chosen.foreign = tuple(command)
     handler = getattr(importlib.import_module(f"splatmeter.cli.{chosen.module}"), chosen.handler)
@@ -159,7 +159,10 @@ def _phase_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--variable", action="append", metavar="NAME=VALUE", help="environment variable")
     parser.add_argument("--revision", help="git revision, built in its own worktree")
     parser.add_argument("--patch", help="patch file, applied in its own worktree")
-    parser.add_argument("--build", nargs="+", help="how the worktree is built, with {python}")
+    parser.add_argument(
+        "--build", nargs="+", metavar="COMMAND",
+        help="how the worktree is built: a quoted command, several with &&, or -- and its words",
+    )  # fmt: skip
     parser.add_argument("--code-change", action="append", help="a line for the log")
     parser.add_argument("--trainer", help="whose output the command after -- prints")
 

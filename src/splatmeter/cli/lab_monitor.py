@@ -10,10 +10,13 @@ from splatmeter.cli.lab_text import clean, table
 from splatmeter.errors import InputError, MissingFile, UsageError
 from splatmeter.lab.executor import ChildProcess, Command, Hooks, Outcome
 from splatmeter.lab.monitor import kernels as ptxas
+from splatmeter.lab.monitor.clocks import card_text, state_text, summary
+from splatmeter.lab.monitor.clocks import warnings as card_warnings
 from splatmeter.lab.monitor.nvml import first_card
 from splatmeter.lab.monitor.predict import Planned, available_bytes
 from splatmeter.lab.monitor.predict import predict as predicted
-from splatmeter.lab.monitor.tree import MemorySample, TreeSampler
+from splatmeter.lab.monitor.tree import MemorySample, TreeSampler, tree
+from splatmeter.lab.session.cards import CardWatch
 from splatmeter.units import bytes_text, duration_text, parse_bytes
 
 
@@ -32,18 +35,21 @@ def watch(chosen: Namespace) -> int:
     """The command's own exit code is returned."""
     if not chosen.foreign:
         raise UsageError("what shall be watched? Write: splatmeter lab watch -- COMMAND ARGUMENTS")
-    card = first_card()
+    command = Command(chosen.foreign)
+    card = CardWatch(command)
     samplers: list[_LiveSampler] = []
     outcomes: list[Outcome] = []
 
     def started(pid: int) -> None:
-        samplers.append(_LiveSampler(pid, chosen.interval, card.used_bytes if card else None))
+        card.begin(lambda: tree(pid))
+        samplers.append(_LiveSampler(pid, chosen.interval, card.look))
         samplers[0].start()
 
-    for _ in ChildProcess().run(Command(chosen.foreign), _Passing(), None, Hooks(started, outcomes.append)):
+    for _ in ChildProcess().run(command, _Passing(), None, Hooks(started, outcomes.append)):
         pass
     samplers[0].stop()
-    _report(samplers[0], outcomes[0], card is not None)
+    _report(samplers[0], outcomes[0], card)
+    card.close()
     code = outcomes[0].code
     return code if code >= 0 else 128 - code
 
@@ -61,7 +67,7 @@ class _LiveSampler(TreeSampler):
         return sample
 
 
-def _report(sampler: TreeSampler, outcome: Outcome, card: bool) -> None:
+def _report(sampler: TreeSampler, outcome: Outcome, card: CardWatch) -> None:
     highest = max((sample.resident_bytes for sample in sampler.samples), default=0)
     device = [sample.device_bytes for sample in sampler.samples if sample.device_bytes is not None]
     lines = [
@@ -69,10 +75,21 @@ def _report(sampler: TreeSampler, outcome: Outcome, card: bool) -> None:
         f" {duration_text(outcome.cpu_seconds)} of CPU time",
         f"highest resident memory of the tree {bytes_text(highest) if highest else 'not seen'},"
         f" of its largest process {bytes_text(outcome.largest_resident_bytes)}",
-        f"card: {bytes_text(max(device)) if device else 'not observable'}{'' if card else ' (no NVML)'}",
+        *_of_the_card(card, max(device, default=None)),
         f"the monitor took {100 * sampler.share:.3f} % of one core in {len(sampler.samples)} samples",
     ]
     print("\n" + "\n".join(lines), file=sys.stderr)
+
+
+def _of_the_card(watch: CardWatch, highest: int | None) -> list[str]:
+    """Clocks and heat only if the command was seen there: an idle card's are nobody's."""
+    if watch.card is None:
+        return [f"card: not observable ({watch.because})"]
+    used = "not observable" if highest is None else bytes_text(highest)
+    lines = [f"card: {used} used by everybody on {card_text(watch.facts)} ({watch.because})"]
+    record = summary(watch.states)
+    told = [state_text(record), *card_warnings(record)] if watch.seen else []
+    return lines + [f"card: {line}" for line in told if line]
 
 
 def kernels(chosen: Namespace) -> int:

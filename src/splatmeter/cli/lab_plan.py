@@ -15,6 +15,7 @@ from splatmeter.lab.atomic import write_text
 from splatmeter.lab.executor import ChildProcess
 from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan import phases, protocol
+from splatmeter.lab.plan.building import build_words
 from splatmeter.lab.plan.phases import BASELINE, Phase
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session import start
@@ -118,11 +119,12 @@ def _changed(old: Phase, chosen: Namespace) -> Phase:
     }
     for field, name in (
         ("changes", "change"),
-        ("build", "build"),
         ("code_changes", "code_change"),
     ):
         if getattr(chosen, name):
             given[field] = tuple(getattr(chosen, name))
+    if chosen.build:
+        given["build"] = build_words(chosen.build)
     if chosen.variable:
         given["environment"] = phases.variables(chosen.variable)
     if chosen.foreign:  # what begins with a dash adds to the trainer's own command

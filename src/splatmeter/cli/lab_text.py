@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Sequence
-from typing import TextIO
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
 
 from splatmeter.events import Progress
+from splatmeter.lab.monitor import clocks
 from splatmeter.lab.session.session import Beat
 from splatmeter.units import duration_text
 
@@ -43,6 +44,7 @@ class SessionProgress:
         self._begin = time.monotonic()
         self._block_ended = self._begin
         self._drawn = 0.0
+        self._warned: set[str] = set()
 
     def show(self, beat: Beat) -> None:
         if beat.stage == "block done":
@@ -57,8 +59,17 @@ class SessionProgress:
             self._line(
                 f"block {beat.block + 1}/{beat.blocks}  {clean(beat.arm)}  {rate}  {self._left()}", "\n"
             )
+            self._warn(beat.result)
         elif beat.arrival and isinstance(beat.arrival.event, Progress) and self.stream.isatty():
             self._frame(beat, beat.arrival.event)
+
+    def _warn(self, result: Mapping[str, Any]) -> None:
+        """Once a session for each kind, with the figures of the first run that showed it."""
+        for text in clocks.warnings(result["card"]) if result.get("card_used") else ():
+            kind = text.partition(":")[0]
+            if kind not in self._warned:
+                self._warned.add(kind)
+                self._line(f"warning: {clean(text)}", "\n")
 
     def _frame(self, beat: Beat, event: Progress) -> None:
         if time.monotonic() - self._drawn < 0.2:

@@ -17,6 +17,7 @@ PER_RUN: tuple[Callable[[RunSample], list[Finding]], ...] = (
     memory.impossible_values,
     speed.collapse,
     speed.allocator_retries,
+    speed.unsteady_card,
 )
 PER_COMPARISON: tuple[Callable[[Sequence[RunSample]], list[Finding]], ...] = (
     arms.undeclared_differences,

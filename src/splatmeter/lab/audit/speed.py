@@ -22,20 +22,40 @@ NO_SPILL = ("", "none seen", "not observable")
 def collapse(run: RunSample) -> list[Finding]:
     """Steps per second that fall more than threefold at equal Gaussians and stay there."""
     seconds = _seconds(run.rates)
-    fallen = [
-        i for i in range(len(run.rates)) if 0 < COLLAPSE * run.rates[i].steps_per_second < _before(run, i)
-    ]
-    share = sum(seconds[i] for i in fallen) / (sum(seconds) or 1.0)
-    if len(fallen) < SUSTAINED_STRETCHES or share < SUSTAINED_SHARE:
+    fallen = _fallen(run.rates)
+    if not fallen:
         return []
-    worst = max(fallen, key=lambda i: _before(run, i) / run.rates[i].steps_per_second)
-    point, before = run.rates[worst], _before(run, worst)
+    share = sum(seconds[i] for i in fallen) / (sum(seconds) or 1.0)
+    worst = max(fallen, key=lambda i: _before(run.rates, i) / run.rates[i].steps_per_second)
+    point, before = run.rates[worst], _before(run.rates, worst)
     sentence = (
         f"{run.name} spends {100 * share:.0f} % of its time at less than a third of the speed it had before "
         f"at equal work: {before:.3g} it/s, then {point.steps_per_second:.3g} it/s at step {point.step} "
         f"({point.gaussians:,} Gaussians), {before / point.steps_per_second:.1f}-fold; {_cause(run)}."
     )
     return [Finding("speed collapse", sentence, Severity.DOUBT, run.arm.name)]
+
+
+def unsteady_card(run: RunSample) -> list[Finding]:
+    """A clock that moves, or a card that is held back, makes small differences doubtful in every arm."""
+    return [
+        Finding("card", f"{run.name}: {warning}.", Severity.NOTE, f"{run.arm.name}, {place}")
+        for place, warning in enumerate(run.card_warnings)
+    ]
+
+
+def slowdown(rates: tuple[RatePoint, ...]) -> float | None:
+    """How many times slower it became at equal work and stayed; None if it did not."""
+    fallen = _fallen(rates)
+    return max((_before(rates, i) / rates[i].steps_per_second for i in fallen), default=None)
+
+
+def _fallen(rates: tuple[RatePoint, ...]) -> list[int]:
+    """The slow stretches, if they are many and long enough to be no accident."""
+    seconds = _seconds(rates)
+    found = [i for i in range(len(rates)) if 0 < COLLAPSE * rates[i].steps_per_second < _before(rates, i)]
+    share = sum(seconds[i] for i in found) / (sum(seconds) or 1.0)
+    return found if len(found) >= SUSTAINED_STRETCHES and share >= SUSTAINED_SHARE else []
 
 
 def allocator_retries(run: RunSample) -> list[Finding]:
@@ -49,12 +69,12 @@ def allocator_retries(run: RunSample) -> list[Finding]:
     return [Finding("allocator retries", sentence, Severity.DOUBT, run.arm.name)]
 
 
-def _before(run: RunSample, place: int) -> float:
+def _before(rates: tuple[RatePoint, ...], place: int) -> float:
     """The speed that several earlier stretches of equal work reached: one fast frame is no standard. 0 if
     there are too few.
     """
-    later = run.rates[place]
-    equal = [point.steps_per_second for point in run.rates[:place] if _equal_work(point, later)]
+    later = rates[place]
+    equal = [point.steps_per_second for point in rates[:place] if _equal_work(point, later)]
     return sorted(equal)[-SUSTAINED_STRETCHES] if len(equal) >= SUSTAINED_STRETCHES else 0.0
 
 

@@ -207,6 +207,8 @@ class RunSample:
     """How often a core was slowed down because of heat meanwhile."""
     spill: str = ""
     """What the counters say of memory that ran over from the card."""
+    card_warnings: tuple[str, ...] = ()
+    """What the card's clocks and heat make one doubt; () where it was not used, or nobody looked."""
 
     @property
     def steps_per_second(self) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from splatmeter.lab.compare.margins import margin_of
 from splatmeter.lab.compare.samples import Finding, Verdict
+from splatmeter.lab.log.kernels import KernelReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class LogPhase:
     training_peak_bytes: int | None = None
     evaluation_peak_bytes: int | None = None
     shared_memory: str = ""
+    card: str = ""
+    """Clocks, heat and power of the card while it worked, in words; empty where nothing was seen."""
     test: tuple[MetricsFigure, ...] = ()
     train: tuple[MetricsFigure, ...] = ()
     gaussians: int | None = None
@@ -69,6 +72,8 @@ class LogPhase:
     findings: tuple[Finding, ...] = ()
     remark: str = ""
     """A few words for the last column of the table."""
+    kernels: KernelReport | None = None
+    """What its build told of its kernels; None where it told nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from splatmeter.lab.compare.samples import VerdictKind
 from splatmeter.lab.log import notes as person
 from splatmeter.lab.log.document import LogDocument, LogPhase, MetricsFigure, QualityBaseline, RatioFigure
 from splatmeter.lab.log.escape import cell, inline
+from splatmeter.lab.log.kernels import kernel_lines
 
 MARKS = {
     VerdictKind.FASTER: "✅",
@@ -135,6 +136,7 @@ def _phase(document: LogDocument, phase: LogPhase) -> Iterator[str]:
     for figure in phase.train:
         yield from _metrics("Train", figure, None)
     yield from _size(phase)
+    yield from kernel_lines(phase.kernels)
     for label, texts in (("Configuration", phase.configuration), ("Code Changes", phase.code_changes)):
         if texts:
             yield f"- {label}:"
@@ -190,6 +192,8 @@ def _memory(document: LogDocument, phase: LogPhase) -> Iterator[str]:
     if phase.speed is not None or any(peak is not None for peak in peaks):
         yield _peak("training", peaks[0], parent, parent and parent.training_peak_bytes)
         yield _peak("eval", peaks[1], parent, parent and parent.evaluation_peak_bytes)
+    if phase.card:
+        yield f"- **Card:** {inline(phase.card)}"
     if phase.shared_memory:
         yield f"- **Shared GPU memory:** {inline(phase.shared_memory)}"
 

@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from splatmeter.lab.monitor.pdh import PdhError, PdhQuery, open_query
 from splatmeter.lab.monitor.windows import (
@@ -25,6 +27,9 @@ from splatmeter.lab.monitor.windows import (
 class AdapterCounters:
     """Samples of all adapters, about one a second; `samples` stays empty where nothing can be observed."""
 
+    caveat = ""
+    """What the user must know of figures that came this way."""
+
     def __init__(self) -> None:
         self.samples: list[AdapterMemory] = []
         self._stopping = threading.Event()
@@ -38,6 +43,16 @@ class AdapterCounters:
         self._stopping.set()
         self._interrupt()
         self._thread.join(5.0)
+
+    def wait_for_the_first(self, seconds: float = 4.0) -> None:
+        """Until a sample came: what is read before a program starts is the level at rest."""
+        end = time.perf_counter() + seconds
+        while not self.samples and self._thread.is_alive() and time.perf_counter() < end:
+            time.sleep(0.02)
+
+    def _heard(self, samples: Iterable[AdapterMemory]) -> None:
+        now = time.perf_counter()
+        self.samples += [replace(sample, seconds=now) for sample in samples]
 
     def _listen(self) -> None:
         """Fills `samples` until told to stop."""
@@ -60,6 +75,8 @@ class AdapterCounters:
 class PdhCounters(AdapterCounters):
     """On Windows itself."""
 
+    caveat = "read through pdh.dll by code that was tested with a stand-in and has never run on Windows"
+
     def __init__(self, query: PdhQuery, seconds: float = 1.0) -> None:
         super().__init__()
         self._query = query
@@ -69,13 +86,15 @@ class PdhCounters(AdapterCounters):
         """A sample that fails is left out: the card may be gone for a moment, as after a driver's restart."""
         while True:
             with contextlib.suppress(PdhError):
-                self.samples += self._query.sample()
+                self._heard(self._query.sample())
             if self._stopping.wait(self._seconds):
                 return self._query.close()
 
 
 class HelperCounters(AdapterCounters):
     """From WSL2, and on Windows where pdh.dll cannot be asked."""
+
+    caveat = "read through Windows' typeperf or PowerShell by code that was tested with printed lines only"
 
     def __init__(self, commands: Sequence[Sequence[str]]) -> None:
         super().__init__()
@@ -112,7 +131,7 @@ class HelperCounters(AdapterCounters):
             self._process = process
             assert process.stdout is not None
             for line in process.stdout:
-                self.samples += cim_line(line) if line.lstrip().startswith(("{", "[")) else parser.line(line)
+                self._heard(cim_line(line) if line.lstrip().startswith(("{", "[")) else parser.line(line))
                 if parser.localised or self._stopping.is_set():
                     process.kill()
         return not self.samples

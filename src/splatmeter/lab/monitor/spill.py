@@ -1,4 +1,9 @@
-"""Whether the card ran over into shared memory: two signs out of three, as one alone has other causes."""
+"""Whether the card ran over into shared memory: two signs out of three, as one alone has other causes.
+
+Shared memory also grows because a program pins memory of the host, dedicated memory also falls because a
+cache is emptied or a process ends. So shared memory counts only beyond what it was while the card had room,
+and a fall of dedicated memory only where shared memory took it over.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,8 @@ from splatmeter.units import bytes_text
 SMALLEST_SPILL = 128 * 2**20
 DROP = 64 * 2**20
 SLOWER = 3.0
+FULL = 0.9
+"""Share of the card below which nothing has to leave it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +26,8 @@ class Context:
     """What is known beside the counters."""
 
     card_bytes: int
-    idle_shared: int = 0
+    idle_shared: int | None = None
+    """Before the program began; None where nobody looked."""
     pinned: int = 0
     reserved: int | None = None
     context: int = 0
@@ -41,30 +49,63 @@ class Spill:
 
 def judge(samples: Sequence[AdapterMemory], known: Context) -> Spill:
     """One adapter's samples while training, about a second apart."""
-    observable = any(sample.shared is not None for sample in samples)
-    signs = [sign for sign in (_shared(samples, known), _pressed(samples, known), _overfull(known)) if sign]
-    return Spill(observable, observable and len(signs) >= 2, tuple(signs))
+    told = [sample for sample in samples if sample.shared is not None]
+    explained = _explained(told, known)
+    signs = [sign for sign in (_shared(told, known, explained), _pressed(samples, known, explained)) if sign]
+    signs += [sign] if (sign := _overfull(known)) else []
+    return Spill(bool(told), bool(told) and len(signs) >= 2, tuple(signs))
 
 
-def _shared(samples: Sequence[AdapterMemory], known: Context) -> str:
-    """Shared memory above idle and pinned, in two samples running."""
+def blind(samples: Sequence[AdapterMemory], known: Context) -> bool:
+    """Whether a spill may have begun before anybody looked: no reading from before, and no room at first."""
+    return known.idle_shared is None and bool(samples) and not _has_room(samples[0], known)
+
+
+def _has_room(sample: AdapterMemory, known: Context) -> bool:
+    return sample.dedicated is not None and sample.dedicated < FULL * known.card_bytes
+
+
+def _explained(samples: Sequence[AdapterMemory], known: Context) -> list[int]:
+    """For each sample the shared memory that needs no full card: the desktop's, and what is pinned."""
+    first = min((sample.shared or 0 for sample in samples), default=0)
+    level = (first if known.idle_shared is None else known.idle_shared) + known.pinned
+    found: list[int] = []
+    room = True
+    for sample in samples:
+        room = room and _has_room(sample, known)  # once it was full, what left it may come back at any time
+        level = max(level, sample.shared or 0) if room else level
+        found.append(level)
+    return found
+
+
+def _shared(samples: Sequence[AdapterMemory], known: Context, explained: Sequence[int]) -> str:
+    """Shared memory above what is explained, in two samples running."""
     limit = max(SMALLEST_SPILL, known.card_bytes // 100)
-    above = [
-        -1 if sample.shared is None else sample.shared - known.idle_shared - known.pinned
-        for sample in samples
-    ]
+    above = [(sample.shared or 0) - level for sample, level in zip(samples, explained, strict=True)]
     if any(first > limit and second > limit for first, second in pairwise(above)):
         return f"shared memory rose by {bytes_text(max(above))}"
     return ""
 
 
-def _pressed(samples: Sequence[AdapterMemory], known: Context) -> str:
+def _pressed(samples: Sequence[AdapterMemory], known: Context, explained: Sequence[int]) -> str:
+    """What is pinned is committed too, but needs no room on the card."""
+    elsewhere = max(explained, default=known.idle_shared or 0)
     committed = max((sample.committed for sample in samples if sample.committed is not None), default=0)
-    if committed > known.card_bytes:
+    if committed - elsewhere > known.card_bytes:
         return f"{bytes_text(committed)} committed on a card of {bytes_text(known.card_bytes)}"
-    used = [sample.dedicated for sample in samples if sample.dedicated is not None]
-    drop = max((before - after for before, after in pairwise(used)), default=0)
-    return f"dedicated memory dropped by {bytes_text(drop)} while training" if drop > DROP else ""
+    moved = max((_moved(before, after) for before, after in pairwise(samples)), default=0)
+    if moved > DROP:
+        return f"dedicated memory gave {bytes_text(moved)} to shared memory while training"
+    return ""
+
+
+def _moved(before: AdapterMemory, after: AdapterMemory) -> int:
+    """Bytes that left the card and appeared beside it; what was freed appears nowhere."""
+    if None in (before.dedicated, after.dedicated, before.shared, after.shared):
+        return 0
+    left = before.dedicated - after.dedicated  # type: ignore[operator]
+    came = after.shared - before.shared  # type: ignore[operator]
+    return min(left, came) if came >= left / 2 else 0
 
 
 def _overfull(known: Context) -> str:

@@ -11,7 +11,7 @@ import csv
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 COUNTERS = {"Dedicated Usage": "dedicated", "Shared Usage": "shared", "Total Committed": "committed"}
@@ -27,6 +27,8 @@ class AdapterMemory:
     dedicated: int | None = None
     shared: int | None = None
     committed: int | None = None
+    seconds: float = field(default=0.0, compare=False)
+    """When it was read, by the clock of whoever listens."""
 
 
 def is_wsl(release: Path = Path("/proc/sys/kernel/osrelease"), device: Path = Path("/dev/dxg")) -> bool:

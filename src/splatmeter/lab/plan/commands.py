@@ -59,7 +59,9 @@ def trainer_of(protocol: Protocol, lineage: list[Phase]) -> str:
 
 def is_plain(protocol: Protocol, lineage: list[Phase]) -> bool:
     """This very splatmeter with other options: what it measures while it trains is what the lab would."""
-    another = any(p.command or p.revision or p.patch or "PYTHONPATH" in p.environment for p in lineage)
+    another = any(
+        p.command or p.revision or p.patch or p.build or "PYTHONPATH" in p.environment for p in lineage
+    )
     return trainer_of(protocol, lineage) == "splatmeter" and not another and not protocol.command
 
 

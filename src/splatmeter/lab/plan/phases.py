@@ -62,7 +62,8 @@ class Phase:
 
     def differs(self) -> bool:
         """Whether anything at all distinguishes this phase from its parent."""
-        return bool(self.options or self.environment or self.revision or self.patch or self.command)
+        said = (self.options, self.environment, self.revision, self.patch, self.build, self.command)
+        return any(said)
 
 
 def check(phase: Phase) -> Phase:

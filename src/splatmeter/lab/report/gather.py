@@ -22,6 +22,7 @@ from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.report.document import BlockRatio, ModelPage, Picture, RatioRow, ReportDocument, RunRow
 from splatmeter.lab.report.traces import curves, memory_traces, pass_times
 from splatmeter.lab.session import gather
+from splatmeter.lab.session.cards import card_configuration
 from splatmeter.lab.session.document import counted_results, document
 from splatmeter.lab.session.plan import in_order, load
 from splatmeter.lab.session.session import repetitions
@@ -277,6 +278,7 @@ def _machine(lab: Lab, stored: list[Stored]) -> dict[str, str]:
         if cpu
         else None,
         "Memory": bytes_text(cpu["memory_bytes"]) if cpu.get("memory_bytes") else None,
+        **card_configuration([stored[0].result]),
         "System": " ".join(str(system[key]) for key in ("system", "release", "machine") if system.get(key)),
         "Versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
         "Revision": (record.get("git") or {}).get("revision", "")[:12],

@@ -11,6 +11,7 @@ from splatmeter.lab.report.bars import time_per_pass
 from splatmeter.lab.report.curves import loss_over_time, psnr_over_time
 from splatmeter.lab.report.document import ReportDocument
 from splatmeter.lab.report.forest import forest
+from splatmeter.lab.report.kernels import kernel_tables
 from splatmeter.lab.report.markup import Markup, join, tag
 from splatmeter.lab.report.memory_chart import memory_over_time
 from splatmeter.lab.report.scatter import clouds, scatter
@@ -64,7 +65,7 @@ def _section(part: Part) -> Markup:
 
 def _length(anchor: str) -> str | None:
     """Long sections may break across printed pages."""
-    return "long" if anchor in ("evidence", "lineage", "memory", "audit") else None
+    return "long" if anchor in ("evidence", "lineage", "memory", "audit", "kernels") else None
 
 
 def _head(document: ReportDocument) -> Markup:
@@ -128,6 +129,8 @@ def _parts(document: ReportDocument) -> list[Part]:
         parts.append(("passes", "Time per pass", time_per_pass(document.passes)))
     if document.memory:
         parts.append(("memory", "Memory over time", memory_over_time(document.memory, order)))
+    if told := kernel_tables(document.phases):
+        parts.append(("kernels", "Kernels, as the compiler tells", told))
     parts.append(("audit", "Audit", sections.audit(document.findings, len(document.ratios))))
     parts.append(("method", "How it was measured", _method(document)))
     if document.runs:

@@ -26,11 +26,15 @@ from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.session.builds import kernel_report
+from splatmeter.lab.session.cards import card_configuration, card_line
 from splatmeter.lab.session.gather import preferred, sessions_of
 from splatmeter.lab.session.plan import in_order, load
 from splatmeter.lab.session.session import repetitions
 from splatmeter.lab.session.verdicts import Judged, imported, judged, phase_verdict, state_of
 from splatmeter.lab.trainers.seeds import seeds_text
+
+UNSEEN = "not observable"
 
 
 def document(lab: Lab) -> LogDocument:
@@ -80,12 +84,14 @@ def log_phase(lab: Lab, phase: Phase) -> LogPhase:
         training_peak_bytes=_peak(results, "training"),
         evaluation_peak_bytes=_peak(results, "evaluation"),
         shared_memory=_shared(results),
+        card=card_line(results),
         test=_metrics(results, "test"),
         train=_metrics(results, "train"),
         gaussians=_rounded(_mean(result.get("gaussians_end") for result in results)),
         mean_opacity=_mean(result.get("mean_opacity") for result in results),
         date=results[-1]["identity"]["started"][:10],
         findings=_findings(comparisons),
+        kernels=kernel_report(lab, phase, results[-1]["identity"]["session"]),
     )
 
 
@@ -163,9 +169,14 @@ def _peak(results: list[dict[str, Any]], stage: str) -> int | None:
 
 
 def _shared(results: list[dict[str, Any]]) -> str:
-    verdicts = [(result.get("shared_memory") or {}).get("verdict", "") for result in results]
-    seen = [verdict for verdict in verdicts if verdict and verdict != "not observable"]
-    return seen[0] if seen else ""
+    """The worst that a run on a card saw; what could not be observed is said where memory can spill over."""
+    told = [result.get("shared_memory") or {} for result in results if result.get("on_a_card", True)]
+    told = [item for item in told if "caveat" in item or item.get("verdict", UNSEEN) != UNSEEN]
+    if not told:
+        return ""
+    worst = min(told, key=lambda item: {"none seen": 1, UNSEEN: 2}.get(item["verdict"], 0))
+    caveat = worst.get("caveat")
+    return f"{worst['verdict']} ({caveat})" if caveat else str(worst["verdict"])
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -187,6 +198,7 @@ def _changes(phase: Phase) -> tuple[str, ...]:
     lines += [f"environment: {name}={value}" for name, value in phase.environment.items()]
     lines += [f"revision: {phase.revision}"] if phase.revision else []
     lines += [f"patch: {phase.patch}"] if phase.patch else []
+    lines += [f"build: `{' '.join(phase.build)}`"] if phase.build else []
     lines += [f"command: {' '.join(phase.command)}"] if phase.command else []
     if phase.adopted:
         why = f" without being verified: {phase.adopted_because}" if phase.adopted_because else ""
@@ -195,7 +207,8 @@ def _changes(phase: Phase) -> tuple[str, ...]:
 
 
 def _configuration(protocol: Protocol, lab: Lab) -> dict[str, str]:
-    result = next((r for p in lab.phases.all() for r in counted_results(lab, p.name)), {})
+    results = [result for phase in lab.phases.all() for result in counted_results(lab, phase.name)]
+    result = results[0] if results else {}
     started = result.get("started") or {}
     counts = (len(started.get("train_images", ())), len(started.get("test_images", ())))
     split = f"{counts[0]} train, {counts[1]} test images" if any(counts) else "counts unknown"
@@ -210,6 +223,7 @@ def _configuration(protocol: Protocol, lab: Lab) -> dict[str, str]:
         "Quality margins": margins_text(protocol.tolerance, protocol.margins),
         "Tolerated difference": f"{100 * protocol.tolerated_difference:g} %",
         **_machine(result.get("facts") or {}),
+        **card_configuration(results),
     }
 
 
@@ -262,8 +276,8 @@ def _measurement_notes(lab: Lab, protocol: Protocol) -> tuple[str, ...]:
     if protocol.most_foreign_cpu:
         notes.append(
             f"Blocks in which others used more than {100 * protocol.most_foreign_cpu:g} % of the machine, or"
-            f" a core was throttled, are run again (at most {protocol.repeats} ×): {len(repeated)} such"
-            " attempts, all of them kept."
+            " a core or the card was slowed down by heat, are run again"
+            f" (at most {protocol.repeats} ×): {len(repeated)} such attempts, all of them kept."
         )
     notes.append(f"Evidence: {runs} counted runs in {len(sessions)} sessions of the lab.")
     return tuple(notes)

@@ -18,6 +18,7 @@ from splatmeter.lab.compare.samples import (
     SliceSample,
     StagePeak,
 )
+from splatmeter.lab.monitor import clocks
 from splatmeter.lab.plan.commands import seeds, trainer_of
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.index import Index
@@ -38,7 +39,8 @@ def arm_of(phase: Phase, label: str, lineage: Iterable[Phase] = ()) -> Arm:
         declared.update(item.changes)
         if item.environment or "--threads" in item.options:
             declared.add(Aspect.ENVIRONMENT.value)
-        if item.command or item.revision or item.patch or item.trainer or "--backend" in item.options:
+        program = item.command or item.revision or item.patch or item.build or item.trainer
+        if program or "--backend" in item.options:
             declared |= {Aspect.ENVIRONMENT.value, Aspect.BACKEND.value, Aspect.CODE.value}
         if "PYTHONPATH" in item.environment:
             declared.add(Aspect.CODE.value)
@@ -102,14 +104,12 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         peaks=_peaks(result, engine.on_a_card),
         on_a_card=engine.on_a_card,
         **_counters(result),
-        rates=_rates(result),
+        rates=rate_points(result["rates"]),
     )
 
 
-def _rates(result: Mapping[str, Any]) -> tuple[RatePoint, ...]:
-    return tuple(
-        RatePoint(int(p["step"]), int(p["gaussians"]), p["steps_per_second"]) for p in result["rates"]
-    )
+def rate_points(points: Iterable[Mapping[str, Any]]) -> tuple[RatePoint, ...]:
+    return tuple(RatePoint(int(p["step"]), int(p["gaussians"]), p["steps_per_second"]) for p in points)
 
 
 def preferred(evaluations: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -156,6 +156,7 @@ def _counters(result: Mapping[str, Any]) -> dict[str, Any]:
         "stolen_share": result.get("stolen_share"),
         "throttled": result.get("throttled") or 0,
         "spill": (result.get("shared_memory") or {}).get("verdict", ""),
+        "card_warnings": tuple(clocks.warnings(result["card"])) if result.get("card_used") else (),
     }
 
 

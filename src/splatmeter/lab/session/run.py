@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol, default_warm_up
 from splatmeter.lab.record.run_folder import RunFolder
 from splatmeter.lab.record.summary import Window, clocks, summarize
+from splatmeter.lab.session.cards import card_facts
+from splatmeter.lab.session.gather import engine_of
 from splatmeter.lab.session.guard import CodeGuard
 from splatmeter.lab.session.memory import memory_record
 from splatmeter.lab.session.watching import Watch
@@ -71,6 +74,7 @@ class Run:
         self.pid = 0
         self._outcome: Outcome | None = None
         self._watch: Watch | None = None
+        self._ready: Watch | None = None
         request = spec.request
         self.command = Command(
             commands.arguments(spec.protocol, spec.lineage, request),
@@ -98,6 +102,7 @@ class Run:
         )
         listener = adapter(commands.trainer_of(spec.protocol, spec.lineage), listening)
         hooks = Hooks(self._started, self._ended)
+        self._ready = Watch(spec.monitor, self.command)
         stream = self.executor.run(self.command, listener, spec.folder, hooks)
         try:
             for arrival in stream:
@@ -108,8 +113,8 @@ class Run:
             close = getattr(stream, "close", None)
             if close:
                 close()
-            if self._watch:
-                self._watch.stop()
+            if self._ready:
+                self._ready.stop()
             self._bring_home()
             self._folder.close()
 
@@ -158,11 +163,23 @@ class Run:
         sampler = self._watch.sampler if self._watch else None
         result.update(memory_record(self.arrivals, sampler, self._outcome, result, stages=peaks))
         result["facts"] = self._environment["facts"]
+        trainer = commands.trainer_of(spec.protocol, spec.lineage)
+        result["on_a_card"] = engine_of(trainer, result["started"]).on_a_card
         if timing:  # the trainer's own clock ran on while it was stopped
             result |= {"rates": [], "passes": {}}
         if self._watch:
-            result |= self._watch.record(self._outcome, spec.folder, partners)
+            result |= self._seen(self._watch, result, partners)
         return result
+
+    def _seen(self, watch: Watch, result: dict[str, Any], partners: float) -> dict[str, Any]:
+        """What was observed from outside; a card counts as used if the run was seen on it, or if its trainer
+        works on cards alone.
+        """
+        last = next((a.seconds for a in reversed(self.arrivals) if isinstance(a.event, Progress)), None)
+        told = result | {"last_progress_seconds": last}
+        record = watch.record(self._outcome, self.spec.folder, partners, told)
+        card = record["card"]
+        return record | {"card_used": bool(card.get("name") and (card.get("seen") or result["on_a_card"]))}
 
     def record(self, result: dict[str, Any]) -> None:
         """The last file of the folder: from now on this run counts as ended."""
@@ -185,6 +202,8 @@ class Run:
         code = self._guard.checked(spec.identity.phase, self.command)
         where = spec.request.worktree or self.command.directory or Path(__file__).parent
         self._environment = collect(where, self.command.environment)
+        card = card_facts(os.environ | dict(self.command.environment), self.command.arguments)
+        self._environment["facts"] |= {"card": card} if card else {}
         self._identity = dataclasses.replace(
             spec.identity,
             started=utc_now(),
@@ -206,7 +225,8 @@ class Run:
     def _started(self, pid: int) -> None:
         self.pid = pid
         self._folder.process(pid, self.command, self.spec.request.output)
-        self._watch = Watch(pid, self.spec.monitor).start()
+        if self._ready:
+            self._watch = self._ready.start(pid)
 
     def _ended(self, outcome: Outcome) -> None:
         self._outcome = outcome

@@ -13,12 +13,13 @@ from typing import Any
 from splatmeter.errors import SplatmeterError
 from splatmeter.lab.atomic import read_json, write_json
 from splatmeter.lab.executor import Arrival, Executor
+from splatmeter.lab.monitor.clocks import slowed_by_heat
 from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan.commands import RunRequest, is_plain
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab, locked
 from splatmeter.lab.record.run_folder import end_orphan
-from splatmeter.lab.session import slices, start
+from splatmeter.lab.session import builds, slices, start
 from splatmeter.lab.session.guard import CodeGuard, check_pin
 from splatmeter.lab.session.judge import Judge
 from splatmeter.lab.session.mishaps import longest_run
@@ -85,6 +86,7 @@ class Session:
             self._checkpoint, self._start_sha256 = start.checked(self.lab, self.protocol)
             for arm in self.plan.arms:
                 self._builds[arm.phase] = built(self.lab, lineage_of(self.plan, arm.phase), self.protocol)
+                builds.keep(self.folder, arm.phase, self._builds[arm.phase])
                 command = self._run(
                     arm, self.folder / "unused", (0, 0, 0), self.protocol.end_iteration
                 ).command
@@ -262,6 +264,8 @@ def disturbance(protocol: Protocol, results: list[dict[str, Any]]) -> str:
             return f"others used {100 * share:.1f} % of the machine during {arm}, more than {limit}"
         if result.get("throttled"):
             return f"a core was throttled {result['throttled']} times during {arm}"
+        if result.get("card_used") and (heat := slowed_by_heat(result["card"])):
+            return f"the card was slowed down during {arm}: {heat}"
     return ""
 
 

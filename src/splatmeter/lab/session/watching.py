@@ -5,40 +5,48 @@ busy.
 from __future__ import annotations
 
 import os
+import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from splatmeter.lab.executor import Outcome
+from splatmeter.lab.audit.speed import slowdown
+from splatmeter.lab.executor import Command, Outcome
 from splatmeter.lab.monitor import spill
 from splatmeter.lab.monitor.counters import AdapterCounters, adapter_counters
-from splatmeter.lab.monitor.nvml import Card, first_card
-from splatmeter.lab.monitor.tree import TreeSampler
+from splatmeter.lab.monitor.tree import TreeSampler, tree
+from splatmeter.lab.monitor.windows import is_wsl
+from splatmeter.lab.session.cards import CardWatch
+from splatmeter.lab.session.gather import rate_points
 from splatmeter.lab.session.memory import write_samples
 
 _CORES = Path("/sys/devices/system/cpu")
+NOT_OBSERVABLE = "not observable"
 
 
 class Watch:
-    """Started with the child, stopped at its end; asked for its record afterwards."""
+    """Made before the child, started with it, stopped at its end; asked for its record afterwards."""
 
-    def __init__(self, pid: int, sample: bool) -> None:
-        self._card: Card | None = first_card() if sample else None
+    def __init__(self, sample: bool, command: Command | None = None) -> None:
+        self.card = CardWatch(command) if sample else None
         self._counters: AdapterCounters | None = adapter_counters() if sample else None
-        device = self._card.used_bytes if self._card else None
-        self.sampler = TreeSampler(pid, device=device) if sample else None
-        self._busy = busy_seconds()
-        self._stolen = stolen_seconds()
-        self._begin = time.perf_counter()
-        self._throttled = throttle_count()
-        self._foreign: float | None = None
-        self._elapsed = 0.0
-
-    def start(self) -> Watch:
-        if self.sampler:
-            self.sampler.start()
         if self._counters:
             self._counters.start()
+            self._counters.wait_for_the_first()
+        self.sampler: TreeSampler | None = None
+        self._sample = sample
+        self._busy = self._stolen = self._begin = self._elapsed = 0.0
+        self._throttled = 0
+        self._foreign: float | None = None
+
+    def start(self, pid: int) -> Watch:
+        if self._sample and self.card:
+            self.card.begin(lambda: tree(pid))
+            self.sampler = TreeSampler(pid, device=self.card.look).start()
+        self._busy, self._stolen = busy_seconds(), stolen_seconds()
+        self._throttled = throttle_count()
+        self._begin = time.perf_counter()
         return self
 
     def stop(self) -> None:
@@ -50,19 +58,30 @@ class Watch:
             self.sampler.stop()
         if self._counters:
             self._counters.stop()
+        if self.card:
+            self.card.close()
 
-    def record(self, outcome: Outcome | None, folder: Path, partners: float = 0.0) -> dict[str, Any]:
+    def record(
+        self,
+        outcome: Outcome | None,
+        folder: Path,
+        partners: float = 0.0,
+        told: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """What else the machine did is a covariate: a block is run again by the protocol's rule on it, and
-        no run is ever dropped afterwards. `partners` are CPU seconds of arms that live at the same time.
+        no run is ever dropped afterwards. `partners` are CPU seconds of arms that live at the same time;
+        `told` is what the run itself said.
         """
         if self.sampler and self.sampler.samples:
             write_samples(folder / "memory.csv", self.sampler.samples)
+        elapsed = self._elapsed * (os.cpu_count() or 1)
         return {
             "foreign_cpu_share": self._foreign_share(outcome, partners),
-            "stolen_share": self._stolen / (self._elapsed * (os.cpu_count() or 1)) if self._elapsed else None,
+            "stolen_share": self._stolen / elapsed if self._elapsed else None,
             "throttled": self._throttled,
-            "card_bytes": self._card.memory().total_bytes if self._card else None,
-            "shared_memory": self._spill(),
+            "card_bytes": self.card.total_bytes if self.card else None,
+            "card": self.card.record(folder) if self.card else {},
+            "shared_memory": self._spill(told or {}),
         }
 
     def _foreign_share(self, outcome: Outcome | None, partners: float) -> float | None:
@@ -71,19 +90,40 @@ class Watch:
         others = self._foreign - outcome.cpu_seconds - partners
         return max(0.0, others / (self._elapsed * (os.cpu_count() or 1)))
 
-    def _spill(self) -> dict[str, Any]:
-        """The first sample, taken before the trainer has allocated anything, is the idle level."""
-        samples = self._counters.busiest() if self._counters else []
-        total = self._card.memory().total_bytes if self._card else None
-        if not samples or total is None:
-            return {"verdict": "not observable"}
-        known = spill.Context(total, idle_shared=samples[0].shared or 0)
-        peak = max((sample.shared for sample in samples if sample.shared is not None), default=None)
+    def _spill(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        """Samples from before the start are the level at rest, those after the last step are the end."""
+        counters = self._counters
+        samples = counters.busiest() if counters else []
+        total = self.card.total_bytes if self.card else None
+        if counters is None or not samples or total is None:
+            return {"verdict": NOT_OBSERVABLE} | _why(bool(samples))
+        idle = [s.shared for s in samples if s.seconds < self._begin and s.shared is not None]
+        end = self._begin + float(told.get("last_progress_seconds") or self._elapsed)
+        training = [sample for sample in samples if self._begin <= sample.seconds <= end]
+        known = spill.Context(
+            total,
+            idle_shared=idle[-1] if idle else None,
+            reserved=(told.get("peak_bytes") or {}).get("training reserved"),
+            slowdown=slowdown(rate_points(told.get("rates") or ())),
+        )
+        found = spill.judge(training, known)
+        blind = spill.blind(training, known) and not found.spilled
+        peak = max((sample.shared for sample in training if sample.shared is not None), default=None)
         return {
-            "verdict": str(spill.judge(samples, known)),
+            "verdict": NOT_OBSERVABLE if blind else str(found),
+            "caveat": "nothing was read before it began" if blind else counters.caveat,
             "peak_shared_bytes": peak,
-            "samples": len(samples),
+            "idle_shared_bytes": known.idle_shared,
+            "samples": len(training),
         }
+
+
+def _why(samples: bool) -> dict[str, str]:
+    """Said where memory can spill over at all: elsewhere a card that is full refuses."""
+    if sys.platform != "win32" and not is_wsl():
+        return {}
+    told = "NVML does not tell the card's size" if samples else "no counters of Windows answered"
+    return {"caveat": told}
 
 
 def throttle_count() -> int:
