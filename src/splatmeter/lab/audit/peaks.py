@@ -44,7 +44,8 @@ def _whole(run: RunSample) -> str:
         return ""
     return (
         f"{run.name} held {total / 1e6:.0f} MB at one time, and its stages tell of {max(told) / 1e6:.0f} MB "
-        "at most: a peak fell between two samples, into a stage that it does not name, or into another process."
+        "at most: a peak fell between two samples, into a stage that it does not name, or into another "
+        "process."
     )
 
 

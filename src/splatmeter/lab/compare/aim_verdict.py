@@ -89,7 +89,8 @@ def _lost(comparison: Comparison) -> Verdict | None:
         kind = _LOSS[comparison.aim]
         where = f" on {', '.join(part.scene for part, _ in bad)}" if bad else ""
         shown = bad[0][1] if bad else figure
-        sentence = f"{kind.value.capitalize()}{where}: {comparison.arms}, {shown.name} {shown.values}, {shown.ratio}."
+        figures = f"{shown.name} {shown.values}, {shown.ratio}"
+        sentence = f"{kind.value.capitalize()}{where}: {comparison.arms}, {figures}."
         return with_notes(comparison, kind, sentence, _told(comparison))
     return None
 
@@ -128,7 +129,9 @@ def _gain(comparison: Comparison) -> VerdictKind | None:
     if comparison.aim is Aim.MEMORY:
         return VerdictKind.LEANER if leaner else None
     estimate = comparison.speed.main
-    faster = _enough(estimate) and estimate.log_mean - estimate.half_width > hurdle(comparison.noise, estimate)
+    faster = _enough(estimate) and estimate.log_mean - estimate.half_width > hurdle(
+        comparison.noise, estimate
+    )
     if faster and leaner:
         return VerdictKind.FASTER_AND_LEANER
     return VerdictKind.FASTER if faster and harmless else VerdictKind.LEANER if leaner else None
@@ -177,8 +180,8 @@ def _undecided(comparison: Comparison) -> Verdict:
     if more is None:
         advice = "more blocks will hardly decide it: lengthen the runs"
     else:
-        blocks = comparison.speed.main.blocks + more
-        advice = f"needs about {more} more block{'s' if more != 1 else ''}, all in one session: `{command(comparison, blocks)}`"
+        asked = command(comparison, comparison.speed.main.blocks + more)
+        advice = f"needs about {more} more block{'s' if more != 1 else ''}, all in one session: `{asked}`"
         if not comparison.aim.of_memory:
             advice += ", each with a seed of its own (seeds in protocol.toml)"
     return Verdict(VerdictKind.UNDECIDED, f"{head}; {advice}.", reasons, more_blocks=more)

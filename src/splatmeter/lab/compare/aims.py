@@ -74,7 +74,9 @@ class Figure:
             return "not known"
         if math.isinf(bounds.high):
             return f"{estimate.ratio:.4f} after {estimate.blocks} {self.over}, no interval yet"
-        return f"{estimate.ratio:.4f} [{bounds.low:.4f}, {bounds.high:.4f}] over {estimate.blocks} {self.over}"
+        return (
+            f"{estimate.ratio:.4f} [{bounds.low:.4f}, {bounds.high:.4f}] over {estimate.blocks} {self.over}"
+        )
 
     @property
     def values(self) -> str:

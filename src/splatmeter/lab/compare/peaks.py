@@ -54,7 +54,7 @@ def _peak(item: StagePeak) -> Peak | None:
 def memory_figures(
     runs: Sequence[RunSample], reference: str, candidate: str, how: How, controls: Sequence[Figure] = ()
 ) -> tuple[Figure, ...]:
-    """Of every stage that the reference was observed in; `controls` are those of an A/A. Both share one 5 %."""
+    """Of every stage that the reference was observed in, sharing one 5 %; `controls` are those of an A/A."""
     arms = runs_of(runs, reference), runs_of(runs, candidate)
     seen = [stage for stage in STAGES if any(peak_of(run, stage) for run in arms[0])]
     floors = {figure.name: figure.noise for figure in controls}

@@ -36,7 +36,11 @@ def compare_scenes(
     for scene, goal in goals.items():
         control = _control_of(rules.control, scene)
         own = dataclasses.replace(
-            rules, findings=(), goal=goal, control=control, noise=_floor(control, [scene]) if control else None
+            rules,
+            findings=(),
+            goal=goal,
+            control=control,
+            noise=_floor(control, [scene]) if control else None,
         )
         found = compare(of_scene(runs, scene), *arms, own, (), of_scene(quality_runs, scene))
         parts.append(_named(found, scene))
@@ -59,7 +63,9 @@ def of_scene(runs: Sequence[RunSample], scene: str) -> list[RunSample]:
     return [run for run in runs if run.scene == scene]
 
 
-def pooled_log_ratios(runs: Sequence[RunSample], arms: tuple[str, str], scenes: Sequence[str]) -> dict[int, float]:
+def pooled_log_ratios(
+    runs: Sequence[RunSample], arms: tuple[str, str], scenes: Sequence[str]
+) -> dict[int, float]:
     """One log ratio for each block that has both arms in every scene."""
     return mean_over([_by_block(of_scene(runs, scene), arms, log_ratios) for scene in scenes])
 

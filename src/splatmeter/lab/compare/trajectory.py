@@ -120,7 +120,9 @@ def _time(arms: Arms, curves: Curves, goal: Goal, noise: NoiseFloor | None) -> F
     logs = [_by_seed(arm, {name: math.log(max(t.seconds, 1e-9)) for name, t in found.items()})
             for arm, found in zip(arms, times, strict=True)]  # fmt: skip
     samples = {seed: logs[0][seed] - logs[1][seed] for seed in sorted(logs[0].keys() & logs[1].keys())}
-    never = [_count(arm, found, "never", f"never reached {goal.psnr:g} dB") for arm, found in _both(arms, times)]
+    never = [
+        _count(arm, found, "never", f"never reached {goal.psnr:g} dB") for arm, found in _both(arms, times)
+    ]
     words = f"had {goal.psnr:g} dB at the first evaluation already; a finer grid tells when"
     early = [_count(arm, found, "early", words) for arm, found in _both(arms, times)]
     return Figure(
@@ -136,7 +138,9 @@ def _time(arms: Arms, curves: Curves, goal: Goal, noise: NoiseFloor | None) -> F
     )
 
 
-def _both(arms: Arms, times: Sequence[Mapping[str, Reached]]) -> list[tuple[list[RunSample], Mapping[str, Reached]]]:
+def _both(
+    arms: Arms, times: Sequence[Mapping[str, Reached]]
+) -> list[tuple[list[RunSample], Mapping[str, Reached]]]:
     return list(zip(arms, times, strict=True))
 
 
@@ -178,7 +182,7 @@ def _by_seed(arm: Sequence[RunSample], values: Mapping[str, float]) -> dict[int,
 
 
 def _off_the_grid(arm: Sequence[RunSample], goal: Goal) -> list[str]:
-    """Every run owes an evaluation at every step of the grid: one that is left out may be the one that hurts."""
+    """Every run owes an evaluation at every step of the grid: the one left out may be the one that hurts."""
     short = [run for run in arm if len(points(run, goal)) < len(goal.steps)]
     if not short:
         return []

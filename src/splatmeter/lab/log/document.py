@@ -69,6 +69,10 @@ class LogPhase:
     findings: tuple[Finding, ...] = ()
     remark: str = ""
     """A few words for the last column of the table."""
+    aim: str = ""
+    """What it is meant to gain, where that is not speed."""
+    details: tuple[tuple[str, str], ...] = ()
+    """Label and text: figures of its aim, and what each of several scenes says."""
 
 
 @dataclass(frozen=True, slots=True)
