@@ -9,6 +9,8 @@ from splatmeter.lab.compare.samples import Finding, RunSample, Severity
 SLACK_SHARE, SLACK_BYTES = 0.02, 16 << 20
 """What two ways of looking at one process may differ by."""
 KIND = "memory not told"
+CLAIMED = ("training", "evaluation")
+"""Of other stages the borders, seen from outside, are too vague to hold anybody to."""
 
 
 def untold_memory(runs: Sequence[RunSample]) -> list[Finding]:
@@ -29,7 +31,7 @@ def untold_memory(runs: Sequence[RunSample]) -> list[Finding]:
 def _stage(run: RunSample) -> str:
     for peak in run.peaks:
         told, seen = peak.process_bytes, peak.seen_bytes
-        if told and seen and _more(seen, told):
+        if peak.stage in CLAIMED and told and seen and _more(seen, told):
             return (
                 f"{run.name} tells a {peak.stage} peak of {told / 1e6:.0f} MB; seen from outside it held "
                 f"{seen / 1e6:.0f} MB in that stage."
