@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator
 
 from scripted_lab import IMAGES, option
@@ -63,4 +62,4 @@ def trainer(noise: float = 0.002, seed: int = 0) -> Scripted:
     return Scripted(script)
 
 
-COMMAND = (sys.executable, "--scene", "{scene}", "--at", "{evaluations}", "--seed", "{seed}")
+COMMAND = ("trainer", "--scene", "{scene}", "--at", "{evaluations}", "--seed", "{seed}")

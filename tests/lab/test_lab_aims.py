@@ -142,16 +142,19 @@ def test_a_quality_is_reached_sooner(tmp_path: Path) -> None:
 
 
 def test_a_run_that_never_gets_there_is_no_gain_and_no_zero(tmp_path: Path) -> None:
-    lab = lab_of(tmp_path, **GRID | {"target_psnr": 25.97})
+    lab = lab_of(tmp_path, **GRID | {"target_psnr": 26.01})
     verdict = measured(lab, "short", "--speed", "150", aim="time-to-quality")
-    assert verdict.kind is VerdictKind.UNDECIDED and "never reached 25.97 dB" in told(verdict)
+    assert verdict.kind is VerdictKind.UNDECIDED and "runs of short never reached 26.01 dB" in told(verdict)
 
 
-def test_a_spike_at_one_evaluation_reaches_nothing(tmp_path: Path) -> None:
-    lab = lab_of(tmp_path, **GRID)
-    spike = ("--spike-at", "50", "--spike", "5")
-    verdict = measured(lab, "spike", *spike, aim="time-to-quality")
-    assert verdict.kind in (VerdictKind.NO_GAIN, VerdictKind.UNDECIDED), told(verdict)
+@pytest.mark.parametrize("at", ["20", "80", "100", "120"])
+def test_a_spike_at_one_evaluation_reaches_nothing(tmp_path: Path, at: str) -> None:
+    """Not long before the quality is really there (step 117), and not at the evaluation before it either."""
+    lab = lab_of(tmp_path, **GRID | {"target_psnr": 23.5, "evaluate_every": 20})
+    verdict = measured(lab, "spike", "--spike-at", at, "--spike", "5", aim="time-to-quality")
+    assert verdict.kind is not VerdictKind.SOONER, told(verdict)
+    honest = measured(lab, "honest", "--rise", "0.035", aim="time-to-quality", changes=("quality",))
+    assert honest.kind is VerdictKind.SOONER, told(honest)
 
 
 def test_an_evaluation_that_is_left_out_of_the_grid_is_missed(tmp_path: Path) -> None:

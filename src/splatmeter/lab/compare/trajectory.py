@@ -2,11 +2,12 @@
 protocol states before the run.
 
 - Between two evaluations the curve is a straight line; evaluations are off the clock.
-- A quality is reached at an evaluation that has it and that the next one confirms (at most the tolerance of
-  PSNR below); a spike at a single evaluation reaches nothing.
+- A spike at a single evaluation moves nothing: each counts for at most what the straight line between its
+  neighbours gives, in both arms, and a quality is reached only where the next evaluation confirms it (at most
+  the tolerance of PSNR below).
 - A run that never reaches it is censored. *Sooner* asks that the candidate reach it in every run; runs of the
   reference that never do count with the time they had, so that the ratio is a lower bound. *Later* is the
-  mirror image.
+  mirror image. A quality that is there at the first evaluation already settles neither.
 - A run that ends before the stated time keeps the quality it ended with.
 - A seed decides, not a block: which step is enough depends on the seed, so blocks of one seed are averaged.
 """
@@ -59,7 +60,23 @@ def points(run: RunSample, goal: Goal) -> list[Point]:
         if item.split == goal.split and item.step in goal.steps
         if item.clock_seconds is not None and math.isfinite(item.metrics.get("psnr", math.nan))
     ]
-    return [(float(seconds), float(psnr)) for seconds, psnr in found]
+    return without_spikes([(float(seconds), float(psnr)) for seconds, psnr in found])
+
+
+def without_spikes(curve: Sequence[Point]) -> list[Point]:
+    """What is left when no evaluation stands out of the line between its neighbours; the last one is the
+    model that is left in the end, and stays.
+    """
+    kept = list(curve)
+    for place in range(1, len(curve) - 1):
+        before, (seconds, psnr), after = curve[place - 1 : place + 2]
+        span = after[0] - before[0]
+        share = (seconds - before[0]) / span if span > 0 else 1.0
+        line = before[1] + share * (after[1] - before[1])
+        kept[place] = (seconds, min(psnr, line))
+    if len(curve) > 1:
+        kept[0] = (curve[0][0], min(curve[0][1], curve[1][1]))
+    return kept
 
 
 def reached(curve: Sequence[Point], psnr: float, tolerance: float = TOLERANCE) -> Reached:
@@ -132,8 +149,8 @@ def _time(arms: Arms, curves: Curves, goal: Goal, noise: NoiseFloor | None) -> F
         *(mean([t.seconds for t in found.values()]) for found in times),
         unit="s",
         over="seeds",
-        no_gain=(*never[1], *early[0]),
-        no_loss=(*never[0], *early[1]),
+        no_gain=(*never[1], *early[0], *early[1]),
+        no_loss=(*never[0], *early[0], *early[1]),
         noise=noise,
     )
 
