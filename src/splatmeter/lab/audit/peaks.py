@@ -33,7 +33,7 @@ def _stage(run: RunSample) -> str:
         told, seen = peak.process_bytes, peak.seen_bytes
         if peak.stage in CLAIMED and told and seen and _more(seen, told):
             return (
-                f"{run.name} tells a {peak.stage} peak of {told / 1e6:.0f} MB; seen from outside it held "
+                f"{run.name} tells {told / 1e6:.0f} MB as its {peak.stage} peak; seen from outside it held "
                 f"{seen / 1e6:.0f} MB in that stage."
             )
     return ""

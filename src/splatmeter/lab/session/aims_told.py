@@ -63,8 +63,8 @@ def aim_notes(lab: Lab, protocol: Protocol) -> tuple[str, ...]:
     if any(aim.of_a_trajectory for aim in aims):
         notes.append(
             "Curves: straight lines between evaluations, none of which may stand out of the line between its "
-            "neighbours; a quality is reached where the next evaluation confirms it; runs that never reach it "
-            "are counted as such; paired over seeds."
+            "neighbours; a quality is reached where the next evaluation confirms it; runs that never reach "
+            "it are counted as such; paired over seeds."
         )
     if protocol.scenes:
         notes.append(
