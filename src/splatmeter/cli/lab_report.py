@@ -61,7 +61,8 @@ def _render(lab: Lab, views: int, page: bool) -> None:
         _child(_arguments(lab, model, views), f"{model.phase} could not be rendered")
     best = best_model(lab) if page else None
     if best is not None and not best.page.is_file():
-        words = ["export", str(best.path), "-o", str(best.page), "-s", _scene(lab, best), "--title", best.phase]
+        words = ["export", str(best.path), "-o", str(best.page), "-s", _scene(lab, best)]
+        words += ["--title", best.phase]
         _child(words, f"{best.phase} could not be made a page")
 
 
