@@ -2,7 +2,8 @@
 
 Every render becomes a torch tensor that wants gradients, and nothing says `torch.no_grad()`: autograd keeps
 the render, its photo and every intermediate map of L1, PSNR and SSIM until the last view is done. The figures
-are the trainer's own, so that only memory differs. Arguments are those of `splatmeter train`.
+are the trainer's own, so that only memory differs. Arguments are those of `splatmeter train`, after at most
+one of --share-photos, --without-similarity and --no-grad: what was tried to make it hold less (memory.toml).
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from splatmeter.train import judge
 WINDOW = 11
 
 
-def graph_of(picture: np.ndarray, photo: np.ndarray) -> tuple[Any, ...]:
+SHARE, WITHOUT_SIMILARITY, NO_GRAD = "--share-photos", "--without-similarity", "--no-grad"
+
+
+def graph_of(picture: np.ndarray, photo: np.ndarray, similarity: bool = True) -> tuple[Any, ...]:
     """Losses with everything behind them alive; [3, H, W] each."""
     import torch
 
@@ -31,6 +35,8 @@ def graph_of(picture: np.ndarray, photo: np.ndarray) -> tuple[Any, ...]:
     difference = render - target
     l1 = difference.abs().mean()
     psnr = -10 * torch.log10((difference**2).mean())
+    if not similarity:
+        return render, target, l1, psnr
 
     def blurred(image: Any) -> Any:
         return torch.nn.functional.avg_pool2d(image[None], WINDOW, stride=1, padding=WINDOW // 2)[0]
@@ -44,21 +50,42 @@ def graph_of(picture: np.ndarray, photo: np.ndarray) -> tuple[Any, ...]:
     return render, target, l1, psnr, (luminance * structure).mean()
 
 
-def keeping(views: Any, render: Any, photos: Any, similarity: Any, **options: Any) -> Report:
-    """As `evaluate_views`, and holding on to all of it."""
-    kept: list[tuple[Any, ...]] = []
-    observe = options.pop("observe", None)
+class Keeping:
+    """As `evaluate_views`, and holding on to all of it; `tried` is what shall make it hold less."""
 
-    def hold(number: int, view: Any, picture: np.ndarray, photo: np.ndarray) -> None:
-        kept.append(graph_of(picture, photo))
-        if observe is not None:
-            observe(number, view, picture, photo)
+    def __init__(self, tried: str = "") -> None:
+        self.tried = tried
+        self.photos: dict[str, np.ndarray] = {}
 
-    report = evaluate_views(views, render, photos, similarity, observe=hold, **options)
-    assert len(kept) == len(report.per_view)  # all of them are still here
-    kept.clear()
-    give_back()
-    return report
+    def __call__(self, views: Any, render: Any, photos: Any, similarity: Any, **options: Any) -> Report:
+        kept: list[tuple[Any, ...]] = []
+        observe = options.pop("observe", None)
+
+        def hold(number: int, view: Any, picture: np.ndarray, photo: np.ndarray) -> None:
+            if self.tried == SHARE:
+                photo = self.photos.setdefault(view.name, photo)
+            kept.append(self.losses(picture, photo))
+            if self.tried == NO_GRAD:
+                kept[:-1] = [()] * (len(kept) - 1)  # nothing refers to them any more
+            if observe is not None:
+                observe(number, view, picture, photo)
+
+        report = evaluate_views(views, render, photos, similarity, observe=hold, **options)
+        assert len(kept) == len(report.per_view)
+        kept.clear()
+        give_back()
+        return report
+
+    def losses(self, picture: np.ndarray, photo: np.ndarray) -> tuple[Any, ...]:
+        if self.tried != NO_GRAD:
+            return graph_of(picture, photo, similarity=self.tried != WITHOUT_SIMILARITY)
+        import torch
+
+        with torch.no_grad():
+            return graph_of(picture, photo)
+
+
+keeping = Keeping()
 
 
 def give_back() -> None:
@@ -68,5 +95,7 @@ def give_back() -> None:
 
 
 if __name__ == "__main__":
-    judge.evaluate_views = keeping
-    sys.exit(main.main(["train", *sys.argv[1:]]))
+    words = sys.argv[1:]
+    chosen = words[0] if words and words[0] in (SHARE, WITHOUT_SIMILARITY, NO_GRAD) else ""
+    judge.evaluate_views = Keeping(chosen)
+    sys.exit(main.main(["train", *words[bool(chosen) :]]))

@@ -154,7 +154,7 @@ def test_a_plan_needs_its_scene(plan: Path) -> None:
 
 
 # ---- the plans that are published -------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["story.toml", "controls.toml"])
+@pytest.mark.parametrize("name", ["story.toml", "controls.toml", "memory.toml", "scenes.toml"])
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_published_plans_can_be_carried_out(name: str, quick: bool, tmp_path: Path) -> None:
     plan = replay.read(STORY / name, quick)

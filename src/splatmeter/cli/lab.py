@@ -109,7 +109,9 @@ def _plan_commands(commands: argparse._SubParsersAction) -> None:
     init = _add(
         commands, "init", "lab_plan", "write a protocol: -r 4, iterations 3000 to 4000, evaluated at 3100"
     )
-    init.add_argument("--scene", required=True, help="scene folder")
+    init.add_argument(
+        "--scene", required=True, action="append", help="scene folder; several times: blocks run each of them"
+    )
     init.add_argument(
         "--trainer", default="splatmeter", help="splatmeter, mip-splatting, 3dgs, or another with a command"
     )
@@ -155,6 +157,9 @@ def _phase_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reason", help="why it is planned or on hold")
     parser.add_argument(
         "--change", action="append", help="declare an aspect it changes: gaussians, split, quality ..."
+    )
+    parser.add_argument(
+        "--aim", help="what it shall gain: speed, memory, both, time-to-quality or quality-after-time"
     )
     parser.add_argument("--variable", action="append", metavar="NAME=VALUE", help="environment variable")
     parser.add_argument("--revision", help="git revision, built in its own worktree")
@@ -208,7 +213,9 @@ def _run_commands(commands: argparse._SubParsersAction) -> None:
 def _again_commands(commands: argparse._SubParsersAction) -> None:
     replay = _add(commands, "replay", "lab_replay", "carry out a whole plan: phases, sessions, log, report")
     replay.add_argument("plan", type=Path, help="a TOML file such as benchmarks/story/story.toml")
-    replay.add_argument("--scene", default="", help="scene folder")
+    replay.add_argument(
+        "--scene", action="append", default=[], help="scene folder; several times: blocks run each of them"
+    )
     replay.add_argument("--start", type=Path, help="start checkpoint to use instead of making one")
     replay.add_argument("--quick", action="store_true", help="with the plan's [quick] sizes")
     replay.add_argument("--results", type=Path, help="also write the table of results here")
@@ -255,8 +262,8 @@ def _judge_commands(commands: argparse._SubParsersAction) -> None:
         parser.add_argument("--against", default="", help="default: its parent")
     commands.choices["gate"].add_argument(
         "--require",
-        choices=("faster", "verified"),
-        help="exit with 2 unless the evidence has come this far",
+        choices=("faster", "leaner", "sooner", "better", "verified"),
+        help="exit with 2 unless the evidence has come this far, and for this",
     )
     adopt = _add(commands, "adopt", "lab_judge", "make a verified phase the one that later phases build on")
     adopt.add_argument("phase")

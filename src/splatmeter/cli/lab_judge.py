@@ -11,7 +11,10 @@ from splatmeter.cli.lab import lab_folder
 from splatmeter.cli.lab_text import clean, table
 from splatmeter.errors import MissingFile, UsageError
 from splatmeter.lab.atomic import finite, write_text
-from splatmeter.lab.compare.samples import Finding, Verdict, VerdictKind
+from splatmeter.lab.compare.comparison import Comparison
+from splatmeter.lab.compare.kinds import GAINS, Verdict, VerdictKind
+from splatmeter.lab.compare.ratio import Estimate
+from splatmeter.lab.compare.samples import Finding
 from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session.verdicts import Judged, judged, phase_verdict, state_of
@@ -35,10 +38,24 @@ def compare(chosen: Namespace) -> int:
         bounds = f"[{speed.interval_95.low:.4f}, {speed.interval_95.high:.4f}]"
         arms = [item.comparison.candidate, item.comparison.reference]
         rows.append([*arms, f"{speed.ratio:.4f}", bounds, speed.blocks, item.verdict.kind.value])
+        rows += _parts(item)
     print(table(["phase", "against", "ratio", "95 % interval", "blocks", "verdict"], rows))
     if chosen.reference:
         _say(found[0].verdict)
     return 0
+
+
+def _parts(item: Judged) -> list[list[object]]:
+    """A line for every figure of an aim, and for every scene."""
+    found: list[tuple[str, Estimate]] = [(f.name, f.estimate) for f in item.comparison.figures]
+    for part in item.comparison.scenes:
+        found.append((f"speed on {part.scene}", part.speed.main))
+        found += [(f"{figure.name} on {part.scene}", figure.estimate) for figure in part.figures]
+    rows: list[list[object]] = []
+    for name, estimate in found:
+        bounds = f"[{estimate.interval_95.low:.4f}, {estimate.interval_95.high:.4f}]"
+        rows.append([f"  {name}", "", f"{estimate.ratio:.4f}", bounds, estimate.blocks, ""])
+    return rows
 
 
 def _all(lab: Lab) -> list[Judged]:
@@ -85,14 +102,14 @@ def gate(chosen: Namespace) -> int:
 
 def _lacking(decided: Verdict, required: str | None) -> str:
     """What is missing to what was asked for; empty if nothing is."""
-    enough = {
-        None: tuple(VerdictKind),
-        "faster": (VerdictKind.FASTER, VerdictKind.VERIFIED),
-        "verified": (VerdictKind.VERIFIED,),
-    }[required]
-    if decided.kind in enough:
+    shown = decided.gain or decided.kind
+    if required is None or (required == "verified" and decided.kind is VerdictKind.VERIFIED):
         return ""
-    advice = "measure it once more, later" if decided.kind is VerdictKind.FASTER else "measure it again"
+    if required in shown.value.split(" and "):
+        return ""
+    advice = "measure it once more, later" if decided.kind in GAINS else "measure it again"
+    if decided.kind in GAINS and required != "verified":
+        advice = "declare what it aims at (`splatmeter lab phase set PHASE --aim`) and measure it again"
     return f"Required: {required}; it is {decided.kind.value}: {advice} (`splatmeter lab run PHASE`)."
 
 
@@ -141,9 +158,24 @@ def _verdict_record(decided: Verdict) -> dict[str, object]:
         "sentence": decided.sentence,
         "reasons": list(decided.reasons),
         "below_tolerated_difference": decided.below_tolerated_difference,
+        "gain": decided.gain.value if decided.gain else None,
         "more_blocks": decided.more_blocks,
         "exit_code": decided.exit_code,
     }
+
+
+def _figures(comparison: Comparison) -> list[dict[str, object]]:
+    return [
+        {
+            "figure": figure.name,
+            "unit": figure.unit,
+            "reference": finite(figure.reference),
+            "candidate": finite(figure.candidate),
+            "ratio": finite(figure.estimate.ratio),
+            "interval_95": finite(list(dataclasses.astuple(figure.estimate.interval_95))),
+        }
+        for figure in comparison.figures
+    ]
 
 
 def _record(item: Judged) -> dict[str, object]:
@@ -156,6 +188,17 @@ def _record(item: Judged) -> dict[str, object]:
         "ratio": finite(speed.ratio),
         "interval_95": finite([bounds.low, bounds.high]),
         "blocks": speed.blocks,
+        "aim": item.comparison.aim.value,
+        "figures": _figures(item.comparison),
+        "scenes": [
+            {
+                "scene": part.scene,
+                "ratio": finite(part.speed.main.ratio),
+                "interval_95": finite(list(dataclasses.astuple(part.speed.main.interval_95))),
+                "figures": _figures(part),
+            }
+            for part in item.comparison.scenes
+        ],
         "findings": [finding.sentence for finding in item.comparison.findings],
         "quality": [result.sentence for result in item.comparison.quality],
         **_verdict_record(item.verdict),

@@ -17,6 +17,8 @@ from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan import phases, protocol
 from splatmeter.lab.plan.building import build_words
 from splatmeter.lab.plan.phases import BASELINE, Phase
+from splatmeter.lab.plan.protocol import Protocol
+from splatmeter.lab.plan.scenes import named
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session import start
 from splatmeter.lab.session.guard import pin
@@ -40,16 +42,19 @@ def init(chosen: Namespace) -> int:
         "title": chosen.title,
     }
     given = {name: value for name, value in given.items() if value is not None}
-    places = (_place(chosen.scene), chosen.trainer, _place(chosen.directory))
-    made = dataclasses.replace(protocol.users_own(*places), **given)
+    scenes = [_place(scene) for scene in chosen.scene]
+    made = protocol.users_own(scenes[0], chosen.trainer, _place(chosen.directory))
+    made = dataclasses.replace(made, **given)
     if made.start_iteration != 3000 and made.checkpoint:
         suffix = made.checkpoint.rpartition(".")[2]
         checkpoint = f"start/chkpnt{made.start_iteration}.{suffix}" if made.start_iteration else ""
         made = dataclasses.replace(made, checkpoint=checkpoint)
     if chosen.title is None:
         steps = f"{made.start_iteration}-{made.end_iteration}"
-        title = f"{Path(made.scene).name or made.trainer} -r{made.resolution} {steps}"
-        made = dataclasses.replace(made, title=title)
+        names = " ".join(Path(scene).name for scene in scenes)
+        made = dataclasses.replace(made, title=f"{names or made.trainer} -r{made.resolution} {steps}")
+    if len(scenes) > 1:
+        made = dataclasses.replace(made, scene="", scenes=named(scenes))
     if chosen.foreign:
         made = dataclasses.replace(made, command=chosen.foreign)
     protocol.check(made)  # before a card is tried
@@ -80,13 +85,21 @@ def _place(stated: str) -> str:
 def prepare(chosen: Namespace) -> int:
     lab = Lab(lab_folder(chosen)).checked()
     plan = lab.protocol()
-    for arrival in start.prepare(lab, plan, ChildProcess()):
-        if isinstance(arrival.event, Progress) and arrival.event.step % 100 == 0:
-            done = f"{arrival.event.step} of {plan.start_iteration}"
-            print(f"\r{done}, loss {arrival.event.loss:.4f}", end="", file=sys.stderr)
-    path, sha256 = start.checked(lab, plan)
-    print(f"\nstart checkpoint {path} with hash {sha256[:12]}...")
+    starts = [(name, plan.of_scene(name)) for name in plan.scene_names or ("",)]
+    waiting = [(name, own) for name, own in starts if _missing(lab, own)]
+    for name, own in waiting or starts[:1]:  # one that exists is refused in a sentence
+        for arrival in start.prepare(lab, own, ChildProcess(), name):
+            if isinstance(arrival.event, Progress) and arrival.event.step % 100 == 0:
+                done = f"{name} {arrival.event.step} of {plan.start_iteration}".strip()
+                print(f"\r{done}, loss {arrival.event.loss:.4f}", end="", file=sys.stderr)
+        path, sha256 = start.checked(lab, own, name)
+        print(f"\nstart checkpoint {path} with hash {sha256[:12]}...")
     return 0
+
+
+def _missing(lab: Lab, own: Protocol) -> bool:
+    path = start.path_of(lab, own)
+    return path is not None and not path.exists()
 
 
 def phase(chosen: Namespace) -> int:
@@ -114,7 +127,7 @@ def _changed(old: Phase, chosen: Namespace) -> Phase:
     """Only what was said on the command line."""
     given: dict[str, object] = {
         name: getattr(chosen, name)
-        for name in ("title", "note", "state", "reason", "revision", "patch", "trainer")
+        for name in ("title", "note", "state", "reason", "revision", "patch", "trainer", "aim")
         if getattr(chosen, name) is not None
     }
     for field, name in (

@@ -20,6 +20,7 @@ from splatmeter.lab.plan import replay as replays
 from splatmeter.lab.plan.phases import BASELINE, Phase
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.plan.replay import Measurement, Replay
+from splatmeter.lab.plan.scenes import named
 from splatmeter.lab.record.index import synced_once
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session import plan as plans
@@ -59,17 +60,25 @@ def _set_up(lab: Lab, plan: Replay, chosen: Namespace) -> Protocol:
         if phase.name not in there:
             parent = phase.parent or ("" if phase.name == BASELINE else BASELINE)
             lab.phases.add(dataclasses.replace(phase, parent=parent, created=utc_now()))
-    checkpoint = start.path_of(lab, wanted)
-    if checkpoint is not None and not checkpoint.exists():
+    starts = [start.path_of(lab, wanted.of_scene(name)) for name in wanted.scene_names or ("",)]
+    if any(path is not None and not path.exists() for path in starts):
         prepare(Namespace(lab=lab.root))
     return wanted
 
 
 def _protocol(plan: Replay, chosen: Namespace) -> Protocol:
-    scene = Path(chosen.scene or plan.protocol.scene).expanduser()
-    if not scene.is_dir():
-        raise MissingFile(f"{scene} is not a folder; name the plan's scene with --scene")
-    made = dataclasses.replace(plan.protocol, scene=str(scene.resolve()))
+    entries = named(chosen.scene) or plan.protocol.scenes or named([plan.protocol.scene])
+    for entry in entries:
+        if not Path(entry.path).expanduser().is_dir():
+            raise MissingFile(f"{entry.path} is not a folder; name the plan's scene with --scene")
+    entries = tuple(
+        dataclasses.replace(entry, path=str(Path(entry.path).expanduser().resolve())) for entry in entries
+    )
+    if len(entries) > 1:
+        if chosen.start:
+            raise UsageError("--start is for one scene; a [[scene]] of the plan may name its checkpoint")
+        return protocols.check(dataclasses.replace(plan.protocol, scene="", scenes=entries))
+    made = dataclasses.replace(plan.protocol, scene=entries[0].path, scenes=())
     if not made.start_iteration:
         return made
     given = chosen.start.expanduser().resolve() if chosen.start else None

@@ -61,7 +61,8 @@ def _render(lab: Lab, views: int, page: bool) -> None:
         _child(_arguments(lab, model, views), f"{model.phase} could not be rendered")
     best = best_model(lab) if page else None
     if best is not None and not best.page.is_file():
-        words = ["export", str(best.path), "-o", str(best.page), "-s", _scene(lab), "--title", best.phase]
+        words = ["export", str(best.path), "-o", str(best.page), "-s", _scene(lab, best)]
+        words += ["--title", best.phase]
         _child(words, f"{best.phase} could not be made a page")
 
 
@@ -74,15 +75,15 @@ def _child(words: list[str], complaint: str) -> None:
         print(f"{complaint}: {clean(lines[-1] if lines else answer.returncode)}")
 
 
-def _scene(lab: Lab) -> str:
-    scene = Path(lab.protocol().scene).expanduser()
+def _scene(lab: Lab, model: KeptModel) -> str:
+    scene = Path(lab.protocol().of_scene(model.scene).scene).expanduser()
     return str(scene if scene.is_absolute() else lab.root / scene)
 
 
 def _arguments(lab: Lab, model: KeptModel, views: int) -> list[str]:
-    protocol = lab.protocol()
+    protocol = lab.protocol().of_scene(model.scene)
     words = ["eval", "-m", str(model.path), "--write-renders"]
-    words += ["-s", _scene(lab), "-r", str(protocol.resolution)]
+    words += ["-s", _scene(lab, model), "-r", str(protocol.resolution)]
     words += ["-i", protocol.images] if protocol.images else []
     train = "0" if protocol.eval else str(max(1, views))
     return [*words, "--output", str(model.target), "--lpips", "none", "--train-views", train]

@@ -9,6 +9,7 @@ from splatmeter.lab.audit import audit
 from splatmeter.lab.audit.hidden_time import hidden_time
 from splatmeter.lab.audit.memory import floats_per_gaussian, held_bytes_per_gaussian, step_bytes_per_gaussian
 from splatmeter.lab.audit.metrics import printed_and_computed
+from splatmeter.lab.audit.peaks import untold_memory
 from splatmeter.lab.audit.speed import collapse
 from splatmeter.lab.compare.samples import (
     Arm,
@@ -361,3 +362,15 @@ def test_time_is_hidden_where_seconds_go_missing(changes: dict[str, float], kind
     declared = [timed(PARENT, block) for block in range(4)] + [timed(told, b, **changes) for b in range(4)]
     doubts = [f for f in hidden_time(declared) if f.questions_the_verdict]
     assert kinds(doubts) == [k for k in kind if k == "untimed steps"]
+
+
+def test_a_stage_that_tells_less_than_was_seen_of_it_is_doubted() -> None:
+    """Only where memory is what is claimed, and only beyond what two ways of looking differ by."""
+    honest = StagePeak("evaluation", 800_000_000, seen_bytes=805_000_000)
+    freed = StagePeak("evaluation", 400_000_000, seen_bytes=800_000_000)
+    vague = StagePeak("loading", 100_000_000, seen_bytes=200_000_000)
+    assert untold_memory([run(peaks=(honest, vague))]) == []
+    found = untold_memory([run(peaks=(freed,)), run(peaks=(freed,))])
+    assert len(found) == 1 and found[0].questions_the_verdict
+    words = "tells 400 MB as its evaluation peak; seen from outside it held 800 MB in that stage"
+    assert words in found[0].sentence

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from splatmeter.lab.compare.coverage import OURS
-from splatmeter.lab.compare.samples import Evaluation, Finding, RunSample, Severity
+from splatmeter.lab.compare.samples import Aspect, Evaluation, Finding, RunSample, Severity
 
 SAME_PSNR = 0.02
 """dB: both round to the same 8-bit pictures; only the order of sums may differ."""
@@ -50,6 +50,22 @@ def different_that_should_be_equal(runs: Sequence[RunSample]) -> list[Finding]:
         if findings:
             break
     return findings + _broken_promises(runs)
+
+
+def different_views(runs: Sequence[RunSample]) -> list[Finding]:
+    """Means over other views are other means, and fewer views are less work; a declared split may differ."""
+    for (a, first), (b, second) in _pairs(runs):
+        if a.arm.name == b.arm.name or first.rule != second.rule or not (first.images and second.images):
+            continue
+        views = [len(set(item.images)) for item in (first, second)]
+        if set(first.images) == set(second.images) or Aspect.SPLIT in a.arm.declares | b.arm.declares:
+            continue
+        sentence = (
+            f"{a.name} was evaluated on {views[0]} {first.split} views at step {first.step} and {b.name} on "
+            f"{views[1]}, not the same ones: neither their metrics nor the memory of evaluating compare."
+        )
+        return [Finding("different views", sentence, Severity.DOUBT, b.arm.name)]
+    return []
 
 
 def judged_twice(run: RunSample) -> list[Finding]:

@@ -23,6 +23,7 @@ PER_COMPARISON: tuple[Callable[[Sequence[RunSample]], list[Finding]], ...] = (
     arms.undeclared_differences,
     arms.different_counts,
     hidden_time.hidden_time,
+    metrics.different_views,
     metrics.equal_that_should_differ,
     metrics.different_that_should_be_equal,
 )

@@ -8,17 +8,31 @@ from dataclasses import dataclass, field
 
 from splatmeter.lab.audit.arms import quality_obstacle
 from splatmeter.lab.audit.metrics import printed_and_computed
+from splatmeter.lab.audit.peaks import untold_memory
 from splatmeter.lab.audit.rules import audit
+from splatmeter.lab.compare.aims import Aim, Figure, How
 from splatmeter.lab.compare.covariate import STOLEN, adjusted, stolen_differences
 from splatmeter.lab.compare.coverage import covered
 from splatmeter.lab.compare.margins import TOLERANCE
 from splatmeter.lab.compare.metric import MetricResult
-from splatmeter.lab.compare.noise import NoiseFloor, with_noise
+from splatmeter.lab.compare.noise import NoiseFloor, noise_floor, with_noise
+from splatmeter.lab.compare.peaks import memory_figures
 from splatmeter.lab.compare.quality import compare_quality, runs_of, suspicious_gains
 from splatmeter.lab.compare.ratio import SpeedEvidence, evidence, log_ratios, slice_log_ratios
 from splatmeter.lab.compare.samples import NOTHING, Finding, RunSample, SliceSample, Subject
 from splatmeter.lab.compare.sequential import evidence_so_far
+from splatmeter.lab.compare.trajectory import Goal, trajectory_figure
 from splatmeter.lab.compare.verdict import TOLERATED_DIFFERENCE, Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The runs of an A/A: what its two arms show in any figure is noise."""
+
+    runs: Sequence[RunSample]
+    first: str
+    second: str
+    until_decided: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +44,7 @@ class Rules:
     margins: Mapping[str, float] = field(default_factory=dict)
     """Of single metrics, where the user states them."""
     tolerated_difference: float = TOLERATED_DIFFERENCE
-    """Of speed (δ), as a fraction."""
+    """Of speed (δ), as a fraction; also by how much less memory may cost in speed, and peaks may differ."""
     covariate: str = ""
     """'stolen': compare at equal stolen time (covariate.py)."""
     until_decided: bool = False
@@ -42,6 +56,10 @@ class Rules:
     """(split, step) that the protocol promises to judge in every run."""
     findings: tuple[Finding, ...] = ()
     """On the evidence itself: runs that failed, results that were changed."""
+    aim: Aim = Aim.SPEED
+    goal: Goal = dataclasses.field(default_factory=Goal)
+    control: Control | None = None
+    """For the figures of an aim; speed has `noise`."""
 
 
 def compare(
@@ -65,7 +83,9 @@ def compare(
     comparable = not quality_obstacle(evaluated.runs)
     quality = _quality(evaluated.runs, reference, candidate, rules) if comparable else ()
     findings: list[Finding] = [*rules.findings, *audit(evaluated.runs), *printed_and_computed([*a, *b])]
-    findings += suspicious_gains(quality, b[0].arm) if b else []
+    findings += untold_memory([*a, *b]) if rules.aim.of_memory else []
+    gained = rules.aim.of_a_trajectory  # better pictures at some step are what such a phase is for
+    findings += suspicious_gains(quality, b[0].arm) if b and not gained else []
     return Comparison(
         reference,
         candidate,
@@ -78,6 +98,38 @@ def compare(
         rules.sequence,
         rules.subject,
         evaluated.lacking if comparable else (),
+        rules.aim,
+        _figures([*a, *b], pair, (reference, candidate), rules),
+        tolerance=rules.tolerance,
+    )
+
+
+def _figures(
+    runs: Sequence[RunSample], judged: Sequence[RunSample], arms: tuple[str, str], rules: Rules
+) -> tuple[Figure, ...]:
+    """Peaks look at what trainers evaluated themselves, curves at what one judge made of both arms."""
+    control = rules.control
+    if rules.aim.of_memory:
+        how = How(anytime=rules.until_decided)
+        floors = _memory_floors(control) if control else ()
+        return memory_figures(runs, *arms, how, floors)
+    if not rules.aim.of_a_trajectory:
+        return ()
+    noise = None
+    if control:
+        twins = covered(control.runs, ()).runs
+        told = trajectory_figure(twins, control.first, control.second, rules.aim, rules.goal, None)
+        noise = noise_floor(SpeedEvidence(told.estimate)) if told.estimate.blocks else None
+    return (trajectory_figure(judged, *arms, rules.aim, rules.goal, noise),)
+
+
+def _memory_floors(control: Control) -> tuple[Figure, ...]:
+    how = How(anytime=control.until_decided)
+    found = memory_figures(control.runs, control.first, control.second, how)
+    return tuple(
+        dataclasses.replace(figure, noise=noise_floor(SpeedEvidence(figure.estimate)))
+        for figure in found
+        if figure.estimate.blocks
     )
 
 
@@ -91,8 +143,16 @@ def _speed(
         differences = slice_log_ratios(slices, reference, candidate)
     else:
         differences = log_ratios(runs, reference, candidate)
-    if rules.covariate == STOLEN and not slices and not rules.until_decided:
-        found = adjusted(differences, stolen_differences(runs, reference, candidate))
+    stolen = None if slices else stolen_differences(runs, reference, candidate)
+    return speed_evidence(differences, stolen, rules)
+
+
+def speed_evidence(
+    differences: Sequence[float], stolen: Sequence[float | None] | None, rules: Rules
+) -> SpeedEvidence:
+    """By the rule that the protocol fixed."""
+    if rules.covariate == STOLEN and stolen is not None and not rules.until_decided:
+        found = adjusted(differences, stolen)
         if found is not None:
             return found
     return with_noise(
@@ -103,7 +163,18 @@ def _speed(
 def _quality(
     runs: Sequence[RunSample], reference: str, candidate: str, rules: Rules
 ) -> tuple[MetricResult, ...]:
-    return compare_quality(runs, reference, candidate, rules.tolerance, rules.margins)
+    """At the steps that the protocol names. What lies between on a grid of evaluations serves a curve; a
+    phase that aims at the curve is gated at the end alone, where it has had all its steps.
+    """
+    named = {step for _, step in rules.evaluations}
+    between = set(rules.goal.steps) - named
+    if rules.aim.of_a_trajectory and named:
+        between |= named - {max(named)}
+    kept = [
+        dataclasses.replace(run, evaluations=tuple(e for e in run.evaluations if e.step not in between))
+        for run in runs
+    ]
+    return compare_quality(kept, reference, candidate, rules.tolerance, rules.margins)
 
 
 def _untimed(run: RunSample) -> RunSample:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from splatmeter.lab.compare.samples import VerdictKind
+from splatmeter.lab.compare.kinds import GAINS, VerdictKind
 
 FALSE_FASTER = 0.025
 """One side of the 95 % interval: how often a phase that changes nothing is called faster."""
@@ -28,6 +28,8 @@ class Claims:
     """Called faster once."""
     verified: int
     """Called faster twice, by independent sessions."""
+    word: str = "faster"
+    """'a gain' where some phases aimed at something else."""
 
     @property
     def expected_false(self) -> float:
@@ -53,13 +55,13 @@ class Claims:
         if self.tested > self.phases:
             phases += f" in {self.tested} sessions"
         by_chance = (
-            f"chance alone explains up to {_count(self.expected_false)} false 'faster' among as many that "
-            f"change nothing, at least one in {_share(self.chance_of_any)} of such labs"
+            f"chance alone explains up to {_count(self.expected_false)} false '{self.word}' among as many "
+            f"that change nothing, at least one in {_share(self.chance_of_any)} of such labs"
         )
         claimed = self.faster + self.verified
         if not claimed:
-            return f"{phases} and none is called faster; {by_chance}."
-        told = f"{phases}, {claimed} called faster, {self.verified} of them verified by a second session"
+            return f"{phases} and none is called {self.word}; {by_chance}."
+        told = f"{phases}, {claimed} called {self.word}, {self.verified} of them verified by a second session"
         remedy = (
             f"; of those verified, {_count(self.expected_false_verified)}"
             if self.verified
@@ -76,7 +78,9 @@ def claims(verdicts: Iterable[VerdictKind], sessions: int = 0) -> Claims:
     """
     kinds: Sequence[VerdictKind] = [kind for kind in verdicts if kind in MEASURED]
     tested = max(len(kinds), sessions) if kinds else 0
-    return Claims(len(kinds), tested, kinds.count(VerdictKind.FASTER), kinds.count(VerdictKind.VERIFIED))
+    once = [kind for kind in kinds if kind in GAINS]
+    word = "faster" if all(kind is VerdictKind.FASTER for kind in once) else "a gain"
+    return Claims(len(kinds), tested, len(once), kinds.count(VerdictKind.VERIFIED), word)
 
 
 def _count(number: float) -> str:

@@ -55,6 +55,8 @@ class MetricResult:
     confidence: float = CONFIDENCE
     repeats: int = 0
     """Pairs of runs of one seed, where the trainer's seed cannot be set; 0 where it can."""
+    scene: str = ""
+    """Where a protocol has several."""
 
     @property
     def acceptable(self) -> bool:
@@ -78,7 +80,8 @@ class MetricResult:
 
     @property
     def sentence(self) -> str:
-        name = f"{self.split} {self.metric.upper()} at step {self.step}"
+        where = f"{self.scene}, " if self.scene else ""
+        name = f"{where}{self.split} {self.metric.upper()} at step {self.step}"
         if self.quality is Quality.IDENTICAL:
             return f"{name}: {self.candidate:.6g}, from bit-identical models."
         if math.isnan(self.reference) and self.quality is Quality.UNDECIDED:

@@ -46,7 +46,8 @@ class NoiseFloor:
     @property
     def failed(self) -> bool:
         """Two identical arms came out different by more than any accident."""
-        return abs(self.estimate.log_mean) > _half_width(self.estimate, self.estimate.log_deviation, FAILED)
+        spread = half_width_of(self.estimate, self.estimate.log_deviation, FAILED)
+        return abs(self.estimate.log_mean) > spread + self.estimate.resolution
 
     @property
     def leans(self) -> bool:
@@ -95,11 +96,11 @@ def with_noise(evidence: SpeedEvidence, control: NoiseFloor | None) -> SpeedEvid
     own = evidence.main
     if control is None or not math.isfinite(own.half_width):
         return evidence
-    deviation, degrees = _pooled(own, control.estimate)
+    deviation, degrees = pooled_deviation(own, control.estimate)
     if not deviation > 0.0:
         return evidence
-    wide = max(own.half_width, _half_width(own, deviation, 0.05, degrees))
-    narrow = max(own.half_width_90, _half_width(own, deviation, 0.10, degrees))
+    wide = max(own.half_width, half_width_of(own, deviation, 0.05, degrees))
+    narrow = max(own.half_width_90, half_width_of(own, deviation, 0.10, degrees))
     if (wide, narrow) == (own.half_width, own.half_width_90):
         return evidence
     widened = dataclasses.replace(
@@ -108,7 +109,7 @@ def with_noise(evidence: SpeedEvidence, control: NoiseFloor | None) -> SpeedEvid
     return dataclasses.replace(evidence, main=widened)
 
 
-def _pooled(own: Estimate, control: Estimate) -> tuple[float, int]:
+def pooled_deviation(own: Estimate, control: Estimate) -> tuple[float, int]:
     """Deviation of both together and its degrees of freedom; (0, 0) where they do not go together."""
     n, m = own.blocks - 1, control.blocks - 1
     a, b = own.log_deviation**2, control.log_deviation**2
@@ -119,7 +120,7 @@ def _pooled(own: Estimate, control: Estimate) -> tuple[float, int]:
     return math.sqrt((n * a + m * b) / (n + m)), n + m
 
 
-def _half_width(estimate: Estimate, deviation: float, alpha: float, degrees: int = 0) -> float:
+def half_width_of(estimate: Estimate, deviation: float, alpha: float, degrees: int = 0) -> float:
     """Of the interval that the estimate's method makes from this deviation."""
     n = estimate.blocks
     if n < 2:

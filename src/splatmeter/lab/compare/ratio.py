@@ -43,6 +43,8 @@ class Estimate:
     """s_d: standard deviation of the log ratios, the noise of one block; nan for a single block."""
     half_width: float
     half_width_90: float
+    resolution: float = 0.0
+    """What the measurement itself cannot tell apart, in log units; both half-widths have it already."""
 
     @property
     def ratio(self) -> float:

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from splatmeter.lab.compare.kinds import Verdict as Verdict
+from splatmeter.lab.compare.kinds import VerdictKind as VerdictKind
+
 
 class Aspect(str, Enum):
     """What may differ between two arms; a phase declares the aspects it changes."""
@@ -87,6 +90,8 @@ class Evaluation:
     """'splatmeter eval', or the trainer that printed it: only figures of one judge compare."""
     exposure: str = "none"
     """By which protocol the exposure of photos was treated: only figures of one protocol compare."""
+    clock_seconds: float | None = None
+    """Of the training clock since the start of the run; None where it is not known."""
 
     @property
     def rule(self) -> tuple[str, str]:
@@ -115,6 +120,8 @@ class StagePeak:
     """Time between two samples; None for a high-water mark."""
     taken_after_stage: bool = False
     """The figure was read when the stage was over and its memory perhaps already freed."""
+    seen_bytes: int | None = None
+    """The most that was seen from outside meanwhile, to doubt what a trainer tells of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +200,8 @@ class RunSample:
     holds_gradients: bool = True
     """False for a fused step, which never has all gradients at once."""
     peaks: tuple[StagePeak, ...] = ()
+    total_peak_bytes: int | None = None
+    """Of the whole run, seen from outside: by samples of the tree and by what the system counted."""
     card_bytes: int | None = None
     on_a_card: bool = False
     """The trainer works on a graphics card; what slows it down may be memory that spilled from it."""
@@ -263,53 +272,3 @@ class Subject:
 
 
 NOTHING = Subject()
-
-
-class VerdictKind(str, Enum):
-    """The closed set; its order here is not the order of the rules (see verdict.py)."""
-
-    FASTER = "faster"
-    NO_SPEED_UP = "no speed-up"
-    SLOWER = "slower"
-    QUALITY_LOST = "quality lost"
-    UNDECIDED = "undecided"
-    QUESTIONABLE = "questionable"
-    VERIFIED = "verified"
-    PLANNED = "planned"
-    ON_HOLD = "on hold"
-
-    @property
-    def exit_code(self) -> int:
-        """Of `lab gate`: 0 go, 1 stop, 2 nobody knows yet, 3 somebody must look."""
-        return _EXIT_CODES[self]
-
-
-_EXIT_CODES = {
-    VerdictKind.FASTER: 0,
-    VerdictKind.NO_SPEED_UP: 0,
-    VerdictKind.VERIFIED: 0,
-    VerdictKind.SLOWER: 1,
-    VerdictKind.QUALITY_LOST: 1,
-    VerdictKind.UNDECIDED: 2,
-    VerdictKind.PLANNED: 2,
-    VerdictKind.ON_HOLD: 2,
-    VerdictKind.QUESTIONABLE: 3,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    kind: VerdictKind
-    sentence: str
-    """In plain words, with the numbers that decided."""
-    reasons: tuple[str, ...] = ()
-    """Findings, quality bounds and caveats, one sentence each."""
-    below_tolerated_difference: bool = False
-    more_blocks: int | None = None
-    """About how many more are needed when undecided; None if more would not help or none are needed."""
-    more_seeds: int | None = None
-    """About how many more pairs of runs with seeds of their own settle quality; they need no timing."""
-
-    @property
-    def exit_code(self) -> int:
-        return self.kind.exit_code

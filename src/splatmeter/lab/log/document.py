@@ -74,6 +74,10 @@ class LogPhase:
     """A few words for the last column of the table."""
     kernels: KernelReport | None = None
     """What its build told of its kernels; None where it told nothing."""
+    aim: str = ""
+    """What it is meant to gain, where that is not speed."""
+    details: tuple[tuple[str, str], ...] = ()
+    """Label and text: figures of its aim, and what each of several scenes says."""
 
 
 @dataclass(frozen=True, slots=True)

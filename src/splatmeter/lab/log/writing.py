@@ -21,6 +21,14 @@ MARKS = {
     VerdictKind.QUESTIONABLE: "⚠️",
     VerdictKind.PLANNED: "⏸",
     VerdictKind.ON_HOLD: "⏸",
+    VerdictKind.LEANER: "✅",
+    VerdictKind.FASTER_AND_LEANER: "✅",
+    VerdictKind.MORE_MEMORY: "❌",
+    VerdictKind.SOONER: "✅",
+    VerdictKind.LATER: "❌",
+    VerdictKind.BETTER: "✅",
+    VerdictKind.WORSE: "❌",
+    VerdictKind.NO_GAIN: "❌",
 }
 _METRICS = {
     "l1": ("L1", "{:.6f}", -1),
@@ -126,7 +134,10 @@ def _phase(document: LogDocument, phase: LogPhase) -> Iterator[str]:
         yield from (f"  - {inline(reason)}" for reason in phase.verdict.reasons)
     elif phase.state:
         yield f"- **Status:** {inline(phase.state)}"
+    if phase.aim:
+        yield f"- **Aim:** {inline(phase.aim)}"
     yield from _speed(phase)
+    yield from (f"- **{inline(label)}:** {inline(text)}" for label, text in phase.details)
     yield from _loss(phase)
     yield from _memory(document, phase)
     quality = document.quality

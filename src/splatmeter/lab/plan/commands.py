@@ -101,6 +101,8 @@ def _template_word(word: str, protocol: Protocol, request: RunRequest) -> tuple[
     """{train} alone becomes everything that our own trainer would be given: for scripts around it."""
     if word == "{train}":
         return (*_flags(protocol, request), "--events-stdout")
+    if word == "{evaluations}":  # every step that a run must be evaluated at, as words of their own
+        return tuple(map(str, request.evaluations or (request.last,)))
     return (_filled(word, protocol, request),)
 
 

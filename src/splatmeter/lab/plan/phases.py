@@ -12,6 +12,7 @@ from typing import Any
 
 from splatmeter.errors import InputError, MissingFile, UsageError
 from splatmeter.lab.atomic import write_text
+from splatmeter.lab.compare.aims import AIMS
 from splatmeter.lab.order_of_time import seconds_of, utc_text
 from splatmeter.lab.plan import toml
 
@@ -59,6 +60,8 @@ class Phase:
     """When a person made it the ground that later phases stand on; empty: not adopted."""
     adopted_because: str = ""
     """Why, where the evidence alone would not have allowed it."""
+    aim: str = ""
+    """What it is meant to gain (compare/aims.py); empty: speed."""
 
     def differs(self) -> bool:
         """Whether anything at all distinguishes this phase from its parent."""
@@ -81,6 +84,8 @@ def check(phase: Phase) -> Phase:
             raise UsageError(
                 f"{change!r} is not something a phase can declare; there are {', '.join(CHANGES)}"
             )
+    if phase.aim and phase.aim not in AIMS:
+        raise UsageError(f"{phase.aim!r} is not an aim; there are {', '.join(AIMS)}")
     if phase.parent == phase.name:
         raise UsageError(f"{phase.name} cannot be its own parent")
     return phase

@@ -13,6 +13,7 @@ from typing import Any
 from splatmeter.errors import InputError, UsageError
 from splatmeter.lab.patience import SILENCE_SECONDS
 from splatmeter.lab.plan import toml
+from splatmeter.lab.plan.scenes import KEYS, SceneEntry, checked_scenes, scene_entries
 from splatmeter.lab.trainers.seeds import SHIMMED
 
 TRAINERS = ("splatmeter", "mip-splatting", "3dgs", "fork", "gsplat", "opensplat", "generic", "events")
@@ -29,8 +30,13 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("tolerance", "ssim_margin", "lpips_margin", "l1_margin"),
         *("tolerated_difference", "covariate", "most_failures", "blocks", "lpips"),
     ),
+    "aims": ("evaluate_every", "target_psnr", "after_seconds"),
+    "scene": ("scenes",),
 }
-"""Where each field stands in the file; every field of Protocol stands somewhere."""
+"""Where each field stands in the file; every field of Protocol stands somewhere. Several scenes are tables of
+their own, [[scene]]."""
+NEWER = ("shift_seeds", "evaluate_every", "target_psnr", "after_seconds", "scenes")
+"""What older protocols did without: while it is not used, it makes no other protocol."""
 
 COMMENTS = {
     "trainer": "one of " + ", ".join(TRAINERS),
@@ -64,6 +70,9 @@ COMMENTS = {
     "tolerated_difference": "a speed difference below this does not matter to anyone",
     "covariate": '"stolen": speeds are compared at equal stolen time, where the system counts it',
     "lpips": "also judge LPIPS, where its weights exist",
+    "evaluate_every": "a grid of evaluations, off the clock, for the aims below; 0: none",
+    "target_psnr": "dB that phases with the aim time-to-quality run for",
+    "after_seconds": "of the training clock; phases with the aim quality-after-time are judged then",
 }
 
 
@@ -106,6 +115,11 @@ class Protocol:
     most_failures: float = 0.1
     blocks: int = 6
     lpips: bool = False
+    evaluate_every: int = 0
+    target_psnr: float = 0.0
+    after_seconds: float = 0.0
+    scenes: tuple[SceneEntry, ...] = ()
+    """Several scenes, each with a start of its own; empty: the one that `scene` names."""
 
     @property
     def end_iteration(self) -> int:
@@ -122,6 +136,41 @@ class Protocol:
         return (self.evaluate_at, self.end_iteration) if inside else (self.end_iteration,)
 
     @property
+    def grid_steps(self) -> tuple[int, ...]:
+        """Where a curve over time is looked at; () without one."""
+        if not self.evaluate_every:
+            return ()
+        first = self.start_iteration + self.evaluate_every
+        return tuple(sorted({*range(first, self.end_iteration + 1, self.evaluate_every), self.end_iteration}))
+
+    @property
+    def all_evaluation_steps(self) -> tuple[int, ...]:
+        return tuple(sorted({*self.evaluation_steps, *self.grid_steps}))
+
+    @property
+    def scene_names(self) -> tuple[str, ...]:
+        """Of several scenes; () where there is one."""
+        return tuple(entry.name for entry in self.scenes)
+
+    def of_scene(self, name: str) -> Protocol:
+        """As if this scene were the only one; '' is the only one."""
+        entry = next((entry for entry in self.scenes if entry.name == name), None)
+        if entry is None:
+            return self
+        suffix = self.checkpoint.rpartition(".")[2] or "safetensors"
+        usual = f"start/{name}/chkpnt{self.start_iteration}.{suffix}" if self.start_iteration else ""
+        return dataclasses.replace(
+            self,
+            scenes=(),
+            scene=entry.path,
+            images=entry.images or self.images,
+            resolution=entry.resolution or self.resolution,
+            checkpoint=entry.checkpoint or usual,
+            sha256=entry.sha256,
+            target_psnr=entry.target_psnr or self.target_psnr,
+        )
+
+    @property
     def margins(self) -> dict[str, float]:
         """Of single metrics, where they are stated; the others follow from the tolerance."""
         stated = {"ssim": self.ssim_margin, "lpips": self.lpips_margin, "l1": self.l1_margin}
@@ -132,7 +181,7 @@ class Protocol:
         newer than runs that did without it.
         """
         left_out = {*SECTIONS["judgement"], "title", "time_limit", "silence"}
-        left_out |= set() if self.shift_seeds else {"shift_seeds"}
+        left_out |= {name for name in NEWER if not getattr(self, name)}
         record = {k: v for k, v in dataclasses.asdict(self).items() if k not in left_out}
         return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -173,6 +222,9 @@ def check(protocol: Protocol) -> Protocol:
         raise UsageError('covariate is "stolen" or empty')
     if protocol.blocks < 1 or protocol.seeds < 1:
         raise UsageError("blocks and seeds are at least 1")
+    if protocol.evaluate_every < 0 or protocol.target_psnr < 0 or protocol.after_seconds < 0:
+        raise UsageError("evaluate_every, target_psnr and after_seconds are 0 or more")
+    checked_scenes(protocol.scenes, protocol.scene)
     return protocol
 
 
@@ -182,6 +234,9 @@ def read(path: Path) -> Protocol:
     """
     found: dict[str, Any] = {}
     for section, entries in toml.read(path).items():
+        if section == "scene":
+            found["scenes"] = entries
+            continue
         if section not in SECTIONS or not isinstance(entries, dict):
             raise InputError(f"{path}: [{section}] is not a section; there are {', '.join(SECTIONS)}")
         for key, item in entries.items():
@@ -203,6 +258,8 @@ def typed_entries(path: Path, entries: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _typed(path: Path, key: str, item: Any, wanted: type) -> Any:
+    if key == "scenes":
+        return scene_entries(path, item)
     if key == "patterns" and isinstance(item, dict):
         return tuple((str(name), str(pattern)) for name, pattern in item.items())
     if wanted is tuple and isinstance(item, list):
@@ -217,6 +274,10 @@ def _typed(path: Path, key: str, item: Any, wanted: type) -> Any:
 def to_text(protocol: Protocol) -> str:
     lines = ["# A benchmark of the splatmeter lab: everything here is equal in all runs.", ""]
     for section, keys in SECTIONS.items():
+        if section == "scene":
+            for entry in protocol.scenes:
+                lines += ["[[scene]]", *(f"{key} = {toml.value(getattr(entry, key))}" for key in KEYS), ""]
+            continue
         lines.append(f"[{section}]")
         for key in keys:
             item = getattr(protocol, key)

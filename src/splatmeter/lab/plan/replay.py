@@ -1,6 +1,7 @@
 """A whole campaign in one TOML file: protocol, phases, sessions and what is expected of them.
 
-[protocol] holds the keys of a protocol.toml without its sections, [[phase]] the fields of a phase,
+[protocol] holds the keys of a protocol.toml without its sections, [[scene]] several scenes, [[phase]] the
+fields of a phase,
 [[session]] the fields of Measurement; [quick.protocol] and [quick.session] replace sizes for a trial.
 Files under `scripts` are copied beside the evidence, where commands find them as {lab}/scripts/NAME.
 """
@@ -67,20 +68,26 @@ class Replay:
 def read(path: Path, quick: bool = False) -> Replay:
     """Reads and checks all of it before anything runs."""
     record = toml.read(path)
-    known = ("title", "scripts", "protocol", "phase", "session", "quick")
+    known = ("title", "scripts", "protocol", "scene", "phase", "session", "quick")
     for key in record:
         if key not in known:
             raise InputError(f"{path}: a plan has no {key!r}; it has {', '.join(known)}")
     sizes: dict[str, Any] = record.get("quick", {}) if quick else {}
     plan = Replay(
         str(record.get("title", path.stem)),
-        _protocol(path, {**record.get("protocol", {}), **sizes.get("protocol", {})}),
+        _protocol(path, {**_shared(record), **sizes.get("protocol", {})}),
         tuple(_phase(path, entry) for entry in record.get("phase", [])),
         tuple(_measurement(path, entry, sizes.get("session", {})) for entry in record.get("session", [])),
         tuple(path.parent / name for name in record.get("scripts", [])),
     )
     _check(path, plan)
     return plan
+
+
+def _shared(record: dict[str, Any]) -> dict[str, Any]:
+    """[protocol] with the [[scene]] tables beside it."""
+    scenes = {"scenes": record["scene"]} if "scene" in record else {}
+    return {**record.get("protocol", {}), **scenes}
 
 
 def _protocol(path: Path, entries: dict[str, Any]) -> Protocol:

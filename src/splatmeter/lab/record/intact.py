@@ -68,6 +68,11 @@ def _changed(folder: Path, record: Mapping[str, Any]) -> str:
     for name in ("last_step", "gaussians_start", "gaussians_end", "loss"):
         if not _same(again[name], record.get(name)):
             return f"it says {name} {record.get(name)!r} where its events give {again[name]!r}"
+    told = record.get("clock_at")  # results of older versions have none
+    if isinstance(told, dict) and not record.get("sliced"):
+        for step, seconds in again["clock_at"].items():
+            if not _same(seconds, told.get(step)):
+                return f"it says {told.get(step)!r} s at step {step} where its events give {seconds!r}"
     printed = [_figures(item) for item in record["evaluations"] if item.get("judged_by") != OURS]
     if printed != [_figures(item) for item in again["evaluations"]]:
         return "its metrics are not those that its events tell"

@@ -4,6 +4,7 @@ evidence.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -76,6 +77,33 @@ def clocks(arrivals: Sequence[Arrival], window: Window, ended: float) -> dict[st
     }
 
 
+def clock_at(progress: Sequence[Progress], window: Window, steps: Iterable[int]) -> dict[str, float]:
+    """Seconds of the training clock from the start of the run to each of these steps, by its reports.
+
+    A straight line between two reports. Stretches that were cut out, and the steps before the first report
+    of a run whose clock did not begin at 0, take as long as the others do on average.
+    """
+    if len(progress) < 2:
+        return {}
+    whole = timing(progress, Window(window.first, window.last, 0))
+    each = whole.seconds / whole.steps if whole else math.nan
+    known = progress[0].clock_seconds if window.first == 0 else 0.0
+    passed = [known if known > 0 else (progress[0].step - window.first) * each]
+    for before, after in pairwise(progress):
+        seconds, count = after.clock_seconds - before.clock_seconds, after.step - before.step
+        passed.append(passed[-1] + (seconds if seconds > 0 else max(0, count) * each))
+    reports = [item.step for item in progress]
+    found: dict[str, float] = {}
+    for step in steps:
+        place = bisect.bisect_left(reports, step)
+        if place == len(reports) or not math.isfinite(passed[place]):
+            continue
+        first = (window.first, 0.0) if place == 0 else (reports[place - 1], passed[place - 1])
+        share = (step - first[0]) / max(1, reports[place] - first[0])
+        found[str(step)] = first[1] + share * (passed[place] - first[1])
+    return found
+
+
 def rates(progress: Sequence[Progress], pieces: int = 20) -> list[dict[str, float]]:
     """Speed over about twenty stretches, to see it collapse."""
     stride = max(1, len(progress) // pieces)
@@ -128,11 +156,18 @@ def summarize(arrivals: Sequence[Arrival], window: Window) -> dict[str, Any]:
         "last_step": max((event.step for event in progress), default=window.first),
         **_state(started, progress, finished, events),
         "evaluations": [_evaluation(event) for event in events if isinstance(event, Evaluated)],
+        "clock_at": clock_at(progress, window, _judged_steps(events)),
         "peak_bytes": dict(finished.peak_memory_bytes) if finished else {},
         "model": (_models(events) or [{}])[-1],
         "models": _models(events),
         "warnings": [event.message for event in events if isinstance(event, Warned)],
     }
+
+
+def _judged_steps(events: Sequence[object]) -> list[int]:
+    """Steps that were evaluated, or whose model was saved to be."""
+    judged = [event.step for event in events if isinstance(event, Evaluated)]
+    return sorted({*judged, *(model["step"] for model in _models(events))})
 
 
 def _status(finished: Finished | None, failed: Failed | None) -> str:

@@ -74,6 +74,11 @@ class RatioRow:
     quality: tuple[str, ...] = ()
     control: bool = False
     """An A/A: the same phase on both sides."""
+    label: str = ""
+    """Which scene, or which figure of an aim, where it is a part of another row."""
+    scenes: tuple[RatioRow, ...] = ()
+    figures: tuple[RatioRow, ...] = ()
+    """Of its aim, where that is not speed alone; above 1 the candidate gains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +169,13 @@ class ReportDocument:
     notes: tuple[str, ...] = ()
     noise: str = ""
     """The A/A control in a sentence; empty if there is none."""
+
+    def scene_rows(self) -> tuple[RatioRow, ...]:
+        return tuple(part for row in self.ratios for part in row.scenes)
+
+    def figure_rows(self) -> tuple[RatioRow, ...]:
+        """Over all scenes, then scene by scene."""
+        return tuple(figure for row in self.ratios for part in (row, *row.scenes) for figure in part.figures)
 
     def order(self) -> dict[str, int]:
         """Phase -> its number, which chooses colour, dash and mark."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from splatmeter.lab.report.document import RatioRow
 from splatmeter.lab.report.drawing import (
@@ -24,18 +25,45 @@ from splatmeter.lab.report.scale import Scale, ratios
 from splatmeter.lab.report.wording import SYMBOLS, chip, figure_text, ratio_text, table
 
 
-def forest(rows: tuple[RatioRow, ...]) -> Markup:
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the ratios are of."""
+
+    caption: str
+    axis: str = "ratio of speeds"
+    below: str = "slower"
+    above: str = "faster"
+    name: str = "speed ratios"
+
+
+SPEED = Words(
+    "Ratio of speeds with its 95 % interval; above 1 the phase is faster than what it is compared with. "
+    "Small dots are single blocks and lead to their runs."
+)
+SCENES = Words(
+    "The same for each scene alone. The ratios above are geometric means over scenes with equal weights; a "
+    "scene that is shown to be slower, or to lose quality, decides the verdict whatever the mean says."
+)
+AIMS = Words(
+    "Ratios of what phases aimed at, with 95 % intervals; above 1 the phase gains: a smaller peak, less time "
+    "to a quality, more PSNR after a time.",
+    "ratio",
+    "loses",
+    "gains",
+    "ratios of aims",
+)
+
+
+def forest(rows: tuple[RatioRow, ...], words: Words = SPEED) -> Markup:
     entries = [("floor", "noise floor of an A/A control"), ("edge", "tolerated difference")]
     if all(row.floor is None for row in rows):
         entries = entries[1:]
-    caption = (
-        "Ratio of speeds with its 95 % interval; above 1 the phase is faster than what it is compared with. "
-        "Small dots are single blocks and lead to their runs."
+    return figure(
+        lambda width: _draw(rows, width, words), words.caption, _table(rows, words), swatches(entries)
     )
-    return figure(lambda width: _draw(rows, width), caption, _table(rows), swatches(entries))
 
 
-def _draw(rows: tuple[RatioRow, ...], width: int) -> Markup:
+def _draw(rows: tuple[RatioRow, ...], width: int, told: Words) -> Markup:
     wide = width > 600
     height = 40.0 if wide else 54.0
     box = (
@@ -45,12 +73,12 @@ def _draw(rows: tuple[RatioRow, ...], width: int) -> Markup:
     )
     scale = ratios(_values(rows), box.left, box.right, 6 if wide else 4)
     content = [_row(row, box, scale, (box.top + height * place, height)) for place, row in enumerate(rows)]
-    axis = bottom_axis(scale, box, "ratio of speeds")
+    axis = bottom_axis(scale, box, told.axis)
     sides = [
-        label(box.left, box.bottom + 34, "← slower", "unit"),
-        label(box.right, box.bottom + 34, "faster →", "unit", "end"),
+        label(box.left, box.bottom + 34, f"← {told.below}", "unit"),
+        label(box.right, box.bottom + 34, f"{told.above} →", "unit", "end"),
     ]
-    words = f"Forest plot of {len(rows)} speed ratios with 95 % intervals"
+    words = f"Forest plot of {len(rows)} {told.name} with 95 % intervals"
     return canvas(width, box.bottom + 42, words, axis, *sides, *content)
 
 
@@ -105,6 +133,8 @@ def _interval(row: RatioRow, scale: Scale, y: float, tone: str) -> Markup:
 
 
 def _against(row: RatioRow) -> str:
+    if row.label:
+        return f"{row.label}, against {row.reference}"
     return "against itself" if row.control else f"against {row.reference}"
 
 
@@ -130,7 +160,7 @@ def _narrow_words(row: RatioRow, box: Box, top: float, tone: str) -> Markup:
     return join([first, label(box.right, top + 18, value, f"word {tone}", "end")])
 
 
-def _table(rows: tuple[RatioRow, ...]) -> Markup:
+def _table(rows: tuple[RatioRow, ...], words: Words) -> Markup:
     head = (
         "Phase",
         "Against",
@@ -145,7 +175,7 @@ def _table(rows: tuple[RatioRow, ...]) -> Markup:
     cells = [
         (
             row.candidate,
-            "itself (A/A)" if row.control else row.reference,
+            "itself (A/A)" if row.control else f"{row.reference}{f' ({row.label})' if row.label else ''}",
             f"{row.ratio:.4f}",
             f"[{row.low:.4f}, {row.high:.4f}]" if math.isfinite(row.high) else "not yet",
             len(row.blocks),
@@ -156,4 +186,4 @@ def _table(rows: tuple[RatioRow, ...]) -> Markup:
         )
         for row in rows
     ]
-    return table(head, cells, "Speed ratios")
+    return table(head, cells, f"{words.name[:1].upper()}{words.name[1:]}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -12,21 +11,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from splatmeter.errors import MissingFile
 from splatmeter.lab.atomic import read_json
-from splatmeter.lab.compare.ratio import log_ratios, slice_log_ratios
-from splatmeter.lab.compare.samples import Arm, Finding, Severity
+from splatmeter.lab.compare.samples import Finding, Severity
 from splatmeter.lab.log import audit_log, parse_log
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.report.document import BlockRatio, ModelPage, Picture, RatioRow, ReportDocument, RunRow
+from splatmeter.lab.report.document import ModelPage, Picture, ReportDocument, RunRow
+from splatmeter.lab.report.ratios import ratio_rows
 from splatmeter.lab.report.traces import curves, memory_traces, pass_times
-from splatmeter.lab.session import gather
 from splatmeter.lab.session.cards import card_configuration
 from splatmeter.lab.session.document import counted_results, document
 from splatmeter.lab.session.plan import in_order, load
 from splatmeter.lab.session.session import repetitions
-from splatmeter.lab.session.verdicts import Judged, judged, labels, latest_noise
+from splatmeter.lab.session.verdicts import latest_noise
 from splatmeter.units import bytes_text
 
 MOST_RUNS = 2000
@@ -50,7 +47,7 @@ def report(
     told = document(lab)
     stored = _stored(lab)
     shown = _shown(lab, stored)
-    ratios = _ratios(lab)
+    ratios = ratio_rows(lab)
     noises = [floor for row in ratios if (floor := latest_noise(lab, load(lab, row.session))) is not None]
     findings = tuple(dict.fromkeys(finding for phase in told.phases for finding in phase.findings))
     return ReportDocument(
@@ -155,73 +152,6 @@ def last_metrics(evaluations: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         key=lambda e: (e[1]["split"] == "test", e[1]["step"], e[1].get("judged_by") != "trainer", e[0]),
     )[1]
     return {name: value for name, value in best["metrics"].items() if isinstance(value, (int, float))}
-
-
-def _ratios(lab: Lab) -> tuple[RatioRow, ...]:
-    """Each phase against its parent and the baseline, then the A/A controls."""
-    rows: list[RatioRow] = []
-    phases = lab.phases.all()
-    for phase in phases:
-        if phase.parent:
-            for reference in dict.fromkeys([phase.parent, lab.phases.baseline(phase.name).name]):
-                rows += _ratio(lab, reference, phase.name)
-    for phase in phases:
-        rows += _ratio(lab, phase.name, phase.name)
-    return tuple(rows)
-
-
-def _ratio(lab: Lab, reference: str, candidate: str) -> list[RatioRow]:
-    try:
-        found = judged(lab, reference, candidate)
-    except (MissingFile, ValueError):
-        return []
-    speed, noise = found.comparison.speed.main, found.comparison.noise
-    if not speed.blocks:
-        return []
-    floor = noise.floor if noise and not noise.failed and math.isfinite(noise.floor) else None
-    bounds = speed.interval_95
-    return [
-        RatioRow(
-            candidate=candidate,
-            reference=reference,
-            ratio=speed.ratio,
-            low=bounds.low,
-            high=bounds.high,
-            blocks=_blocks(lab, found, reference, candidate),
-            verdict=found.verdict,
-            session=found.session,
-            floor=floor,
-            tolerated=found.comparison.tolerated_difference,
-            method=speed.method,
-            deviation=speed.log_deviation,
-            quality=tuple(result.sentence for result in found.comparison.quality),
-            control=reference == candidate,
-        )
-    ]
-
-
-def _blocks(lab: Lab, found: Judged, reference: str, candidate: str) -> tuple[BlockRatio, ...]:
-    """The same log ratios that were judged, each with its block and the runs of it."""
-    plan = load(lab, found.session)
-    named = labels(plan, reference, candidate)
-    runs = gather.samples(lab, found.session, {name: Arm(name) for name in named})
-    in_block: dict[int, dict[str, str]] = {}
-    for run in runs:
-        in_block.setdefault(run.block, {})[run.arm.name] = run.run
-    if plan.slices:
-        pieces = gather.slice_samples(lab, found.session)
-        numbers, ratios = sorted({piece.block for piece in pieces}), slice_log_ratios(pieces, *named)
-    else:
-        numbers, ratios = (
-            sorted(b for b, arms in in_block.items() if len(arms) == 2),
-            log_ratios(runs, *named),
-        )
-    if len(numbers) != len(ratios):
-        numbers = list(range(len(ratios)))
-    return tuple(
-        BlockRatio(block, math.exp(ratio), tuple(in_block.get(block, {}).get(name, "") for name in named))
-        for block, ratio in zip(numbers, ratios, strict=True)
-    )
 
 
 def _failures(stored: list[Stored]) -> tuple[Finding, ...]:

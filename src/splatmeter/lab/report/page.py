@@ -10,7 +10,7 @@ from splatmeter.lab.report import sections
 from splatmeter.lab.report.bars import time_per_pass
 from splatmeter.lab.report.curves import loss_over_time, psnr_over_time
 from splatmeter.lab.report.document import ReportDocument
-from splatmeter.lab.report.forest import forest
+from splatmeter.lab.report.forest import AIMS, SCENES, forest
 from splatmeter.lab.report.kernels import kernel_tables
 from splatmeter.lab.report.markup import Markup, join, tag
 from splatmeter.lab.report.memory_chart import memory_over_time
@@ -115,6 +115,10 @@ def _parts(document: ReportDocument) -> list[Part]:
         parts.append((FIRST, "The model", sections.model(document.model)))
     if document.ratios:
         parts.append(("ratios", "Speed ratios", forest(document.ratios)))
+    if scenes := document.scene_rows():
+        parts.append(("scenes", "Speed ratios, scene by scene", forest(scenes, SCENES)))
+    if figures := document.figure_rows():
+        parts.append(("aims", "What phases aimed at", forest(figures, AIMS)))
     parts.append(("lineage", "Lineage and verdicts", sections.lineage(document)))
     found = clouds(document)
     if found:

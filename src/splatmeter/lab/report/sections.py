@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from splatmeter.lab.compare.samples import Finding, Severity, VerdictKind
+from splatmeter.lab.compare.kinds import GAINS, VerdictKind
+from splatmeter.lab.compare.samples import Finding, Severity
 from splatmeter.lab.log.document import LogPhase, MetricsFigure
 from splatmeter.lab.report.document import (
     ModelPage,
@@ -67,13 +68,14 @@ def _cards(document: ReportDocument) -> Markup:
     counted = sum(row.counted for row in document.runs)
     sessions = len({row.session for row in document.runs})
     kinds = [phase.verdict.kind for phase in document.phases if phase.verdict]
-    won = sum(kind in (VerdictKind.FASTER, VerdictKind.VERIFIED) for kind in kinds)
+    won = sum(kind in (*GAINS, VerdictKind.VERIFIED) for kind in kinds)
+    other = any(phase.aim for phase in document.phases)
     questions = sum(finding.questions_the_verdict for finding in document.findings)
     floor = next((row.floor for row in document.ratios if row.floor is not None), None)
     measured = sum(kind not in (VerdictKind.PLANNED, VerdictKind.ON_HOLD) for kind in kinds)
     cards = [
         ("Phases", len(document.phases), f"{measured} with a measured verdict"),
-        ("Faster", won, "beyond noise, quality kept"),
+        ("Gains" if other else "Faster", won, "beyond noise, quality kept"),
         ("Runs counted", counted, f"in {sessions} session{'s' if sessions != 1 else ''}"),
         ("Noise floor", figure_text(None if floor is None else 100 * floor, 2, "%"), "from an A/A control"),
         ("Audit", questions, "objection" if questions == 1 else "objections"),

@@ -20,6 +20,14 @@ SYMBOLS = {
     VerdictKind.QUESTIONABLE: ("!", "doubt"),
     VerdictKind.PLANNED: ("○", "open"),
     VerdictKind.ON_HOLD: ("‖", "open"),
+    VerdictKind.LEANER: ("▲", "good"),
+    VerdictKind.FASTER_AND_LEANER: ("▲", "good"),
+    VerdictKind.MORE_MEMORY: ("▼", "bad"),
+    VerdictKind.SOONER: ("▲", "good"),
+    VerdictKind.LATER: ("▼", "bad"),
+    VerdictKind.BETTER: ("▲", "good"),
+    VerdictKind.WORSE: ("▼", "bad"),
+    VerdictKind.NO_GAIN: ("=", "same"),
 }
 """Each verdict has a sign as well as a colour."""
 METRICS = {"psnr": ("PSNR", "dB", 2), "ssim": ("SSIM", "", 4), "lpips": ("LPIPS", "", 4), "l1": ("L1", "", 5)}

@@ -59,6 +59,8 @@ class KeptModel:
     target: Path
     psnr: float = -math.inf
     """Of its last evaluation; minus infinity where there is none."""
+    scene: str = ""
+    """Of several; models of one of them are shown beside each other."""
 
     @property
     def page(self) -> Path:
@@ -66,14 +68,15 @@ class KeptModel:
 
 
 def kept_models(lab: Lab) -> list[KeptModel]:
-    """Of each phase the newest counted run whose model is still there."""
+    """Of each phase the newest counted run whose model is still there; of several scenes, the first."""
     found: list[KeptModel] = []
+    first = next(iter(lab.protocol().scene_names), "")
     for name in lab.phases.names():
         for run, result in _counted(lab, name):
             path = Path((result.get("model") or {}).get("path") or "")
-            if path.is_file():
+            if path.is_file() and result["identity"].get("scene", "") == first:
                 psnr = last_metrics(result.get("evaluations", ())).get("psnr", -math.inf)
-                found.append(KeptModel(name, run, path, _rendered(lab, run), psnr))
+                found.append(KeptModel(name, run, path, _rendered(lab, run), psnr, first))
                 break
     return found
 

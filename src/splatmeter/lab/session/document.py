@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from splatmeter.errors import MissingFile
+from splatmeter.lab.compare.aims import Aim, aim_of
 from splatmeter.lab.compare.chance import claims
 from splatmeter.lab.compare.margins import margins_text
 from splatmeter.lab.compare.ratio import paired
@@ -26,6 +27,7 @@ from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.session.aims_told import aim_notes, aim_text, block_rates, dataset_text, details, goals
 from splatmeter.lab.session.builds import kernel_report
 from splatmeter.lab.session.cards import card_configuration, card_line
 from splatmeter.lab.session.gather import preferred, sessions_of
@@ -71,6 +73,7 @@ def log_phase(lab: Lab, phase: Phase) -> LogPhase:
         "configuration": _changes(phase),
         "code_changes": phase.code_changes,
         "notes": phase.note,
+        "aim": "" if aim_of(phase.aim) is Aim.SPEED else aim_text(phase.aim, lab.protocol()),
     }
     told = imported(lab, phase.name)
     if not results:
@@ -92,6 +95,7 @@ def log_phase(lab: Lab, phase: Phase) -> LogPhase:
         date=results[-1]["identity"]["started"][:10],
         findings=_findings(comparisons),
         kernels=kernel_report(lab, phase, results[-1]["identity"]["session"]),
+        details=tuple(detail for name, item in comparisons for detail in details(name, item.comparison)),
     )
 
 
@@ -132,12 +136,12 @@ def _ratio(reference: str, item: Judged) -> RatioFigure:
 
 
 def _speed(results: list[dict[str, Any]]) -> SpeedFigure | None:
-    rates = [result["timing"]["steps_per_second"] for result in results if result.get("timing")]
+    rates = block_rates(results)
     if not rates:
         return None
     if len(rates) == 1:
-        return SpeedFigure(rates[0])
-    estimate = paired([math.log(rate) for rate in rates])
+        return SpeedFigure(math.exp(rates[0]))
+    estimate = paired(rates)
     return SpeedFigure(estimate.ratio, len(rates), estimate.interval_95.low, estimate.interval_95.high)
 
 
@@ -215,13 +219,14 @@ def _configuration(protocol: Protocol, lab: Lab) -> dict[str, str]:
     begin = f"iteration {protocol.start_iteration} → {protocol.end_iteration}"
     return {
         "Trainer": protocol.trainer,
-        "Dataset": _scene_name(protocol.scene),
+        "Dataset": dataset_text(protocol) or _scene_name(protocol.scene),
         "Resolution": f"-r {protocol.resolution}",
         "Training": f"{protocol.iterations} iterations ({begin}), {protocol.warm_up_steps} of them warm-up",
         "Test evaluation": f"iterations {', '.join(map(str, protocol.evaluation_steps))} ({split})",
         "Seeds": seeds_text(seeds(protocol, lab.phases.all()[:1]), protocol.seed, protocol.seeds),
         "Quality margins": margins_text(protocol.tolerance, protocol.margins),
         "Tolerated difference": f"{100 * protocol.tolerated_difference:g} %",
+        **goals(protocol),
         **_machine(result.get("facts") or {}),
         **card_configuration(results),
     }
@@ -267,6 +272,7 @@ def _measurement_notes(lab: Lab, protocol: Protocol) -> tuple[str, ...]:
         " and saving, in a fresh process per run.",
         "Ratios: paired within blocks of random order, 95 % t interval on log ratios.",
         "Memory: the trainer's high-water mark per stage, or samples of the process tree from outside.",
+        *aim_notes(lab, protocol),
     ]
     if sequential:
         notes.append(

@@ -65,7 +65,8 @@ def samples(lab: Lab, session: str, arms: Mapping[str, Arm]) -> list[RunSample]:
 def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> RunSample:
     identity, timing, started = result["identity"], result["timing"], result.get("started") or {}
     config = started.get("config", {})
-    protocol, lineage = protocol_of(plan), lineage_of(plan, identity["phase"])
+    protocol = protocol_of(plan).of_scene(identity.get("scene", ""))
+    lineage = lineage_of(plan, identity["phase"])
     trainer = trainer_of(protocol, lineage)
     engine = engine_of(trainer, started)
     return RunSample(
@@ -81,10 +82,10 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         seed_set=seeds(protocol, lineage).can_be_set,
         first_step=protocol.start_iteration,
         last_step=result["last_step"],
-        evaluations=tuple(_evaluation(item, started, trainer) for item in result["evaluations"]),
+        evaluations=_evaluations(result, started, trainer),
         loss=result.get("loss"),
         loss_last_100=result.get("loss_last_100"),
-        scene=protocol.scene,
+        scene=identity.get("scene") or protocol.scene,
         resolution=str(config.get("resolution", protocol.resolution)),
         train_images=tuple(started.get("train_images", ())),
         test_images=tuple(started.get("test_images", ())),
@@ -150,6 +151,7 @@ def engine_of(trainer: str, started: Mapping[str, Any]) -> Engine:
 def _counters(result: Mapping[str, Any]) -> dict[str, Any]:
     """What was counted beside the run, to name a cause."""
     return {
+        "total_peak_bytes": (result.get("memory") or {}).get("total_peak_bytes"),
         "card_bytes": result.get("card_bytes"),
         "allocator_retries": result.get("allocator_retries") or 0,
         "foreign_cpu_share": result.get("foreign_cpu_share"),
@@ -174,13 +176,25 @@ def _tells(peak: Mapping[str, Any], on_a_card: bool) -> bool:
     return not on_a_card or peak.get("process_bytes") is None
 
 
-def _evaluation(item: dict[str, Any], started: Mapping[str, Any], trainer: str) -> Evaluation:
+def _evaluations(
+    result: Mapping[str, Any], started: Mapping[str, Any], trainer: str
+) -> tuple[Evaluation, ...]:
+    clock = result.get("clock_at") or {}
+    return tuple(
+        _evaluation(item, started, trainer, clock.get(str(item["step"]))) for item in result["evaluations"]
+    )
+
+
+def _evaluation(
+    item: dict[str, Any], started: Mapping[str, Any], trainer: str, clock: float | None
+) -> Evaluation:
     """Metrics that JSON could not hold (NaN) are left out rather than guessed."""
     judge = trainer if item["judged_by"] == "trainer" else item["judged_by"]
     metrics = {name: value for name, value in item["metrics"].items() if value is not None}
     images = tuple(item.get("images") or (started.get("test_images", ()) if item["split"] == "test" else ()))
     rule = (judge, item.get("exposure", "none"))
-    return Evaluation(item["step"], item["split"], metrics, images, item.get("model_sha256", ""), *rule)
+    model = item.get("model_sha256", "")
+    return Evaluation(item["step"], item["split"], metrics, images, model, *rule, clock)
 
 
 def _clocks(result: Mapping[str, Any]) -> Clocks | None:

@@ -49,7 +49,8 @@ def restored(record: dict[str, Any]) -> CodeIdentity:
 
 def pin(lab: Lab, phase: str) -> None:
     """What this phase (the baseline) means from now on: later sessions must find this code behind it."""
-    protocol, lineage = lab.protocol(), lab.phases.lineage(phase)
+    stated, lineage = lab.protocol(), lab.phases.lineage(phase)
+    protocol = stated.of_scene(next(iter(stated.scene_names), ""))  # which one does not change the code
     request = RunRequest(lab.root / "unused", protocol.seed, lab=lab.root.resolve())
     found = identify(
         commands.arguments(protocol, lineage, request),

@@ -49,8 +49,11 @@ def memory_record(
     total += [outcome.largest_resident_bytes] if outcome and outcome.largest_resident_bytes else []
     monitor: dict[str, Any] = {}
     if sampler and sampler.samples:
-        if stages and not peaks:
-            peaks = _sampled(sampler, arrivals)
+        sampled = _sampled(sampler, arrivals) if stages else []
+        if peaks:
+            seen = {peak["stage"]: peak["process_bytes"] for peak in sampled}
+            peaks = [peak | {"seen_bytes": seen.get(peak["stage"])} for peak in peaks]
+        peaks = peaks or sampled
         total.append(max(sample.resident_bytes for sample in sampler.samples))
         clock = max(sampler.wall_seconds, 1e-9)
         monitor = {

@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import time
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import InputError, MissingFile, UsageError
 from splatmeter.lab.atomic import read_json, write_json
+from splatmeter.lab.compare.aims import Aim, aim_of
 from splatmeter.lab.compare.order import block_orders, next_orders
 from splatmeter.lab.environment import machine_identity
 from splatmeter.lab.order_of_time import place_in_order, utc_now
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol, check
+from splatmeter.lab.plan.scenes import SceneEntry
 from splatmeter.lab.record.lab import Lab, next_sequence
 
 FEWEST_BLOCKS = 4
@@ -81,17 +84,27 @@ class SessionPlan:
             return self.first_seed + max(0, block)
         return self.protocol["seed"] + max(0, block) % self.protocol["seeds"]
 
-    def order(self, block: int) -> tuple[ArmPlan, ...]:
-        """The arms of a block in the order in which they run; blocks count from 0."""
+    def order(self, block: int, scene: str = "") -> tuple[ArmPlan, ...]:
+        """The arms of a block in the order in which they run; blocks count from 0. Every scene has a draw
+        of its own.
+        """
         if len(self.arms) == 1:
             return self.arms
         labels = [arm.label for arm in self.arms]
+        seed = self.order_seed + zlib.crc32(scene.encode("utf-8"))  # 0 for the only one, which has no name
         if self.until_decided:
-            chosen = next_orders(labels, block, 1, self.order_seed)[0]
+            chosen = next_orders(labels, block, 1, seed)[0]
         else:
-            chosen = block_orders(labels, self.blocks, self.order_seed)[block]
+            chosen = block_orders(labels, self.blocks, seed)[block]
         by_label = {arm.label: arm for arm in self.arms}
         return tuple(by_label[label] for label in chosen)
+
+    def scenes(self, block: int) -> tuple[str, ...]:
+        """In the order in which this block runs them; the only one of a protocol has no name."""
+        names = [entry["name"] for entry in self.protocol.get("scenes", ())]
+        if len(names) < 2:
+            return tuple(names) or ("",)
+        return next_orders(names, block, 1, self.order_seed)[0]
 
     def folder(self, lab: Lab) -> Path:
         return lab.sessions / self.session
@@ -117,6 +130,7 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
         )
     if wishes.slices and len(phases) != 2:
         raise UsageError("--slices alternates between exactly two arms; use it with `lab ab` or `lab aa`")
+    check_aims(protocol, [lineage[-1] for lineage in lineages.values()], wishes)
     seed = wishes.seed if wishes.seed is not None else secrets.randbelow(2**31)
     name = f"{_stamp()}-{kind}-{secrets.token_hex(2)}"
     plan = SessionPlan(
@@ -141,6 +155,35 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
     plan.folder(lab).mkdir(parents=True)
     write_json(plan.folder(lab) / "session.json", dataclasses.asdict(plan))
     return plan
+
+
+def check_aims(protocol: Protocol, phases: list[Phase], wishes: Wishes) -> None:
+    """What an aim needs must be stated before anything runs."""
+    if wishes.slices and protocol.scenes:
+        raise UsageError("--slices is for one scene: leave it out where a protocol has several")
+    for phase in phases:
+        aim = aim_of(phase.aim)
+        if aim is Aim.SPEED:
+            continue
+        if wishes.slices:
+            raise UsageError(
+                f"{phase.name} aims at {aim.value}, of which slices tell nothing: leave out --slices"
+            )
+        if aim.of_memory and not wishes.monitor:
+            raise UsageError(f"{phase.name} aims at {aim.value}: leave out --no-monitor")
+        if not aim.of_a_trajectory:
+            continue
+        if wishes.until_decided:
+            raise UsageError(
+                f"{phase.name} aims at {aim.value}, which is judged once: leave out --until-decided"
+            )
+        scenes = [protocol.of_scene(name) for name in protocol.scene_names or ("",)]
+        stated = [scene.target_psnr if aim is Aim.TIME else scene.after_seconds for scene in scenes]
+        if not protocol.evaluate_every or not all(stated):
+            key = "target_psnr" if aim is Aim.TIME else "after_seconds"
+            raise UsageError(
+                f"{phase.name} aims at {aim.value}: state evaluate_every and {key} in [aims] of protocol.toml"
+            )
 
 
 def anew(lab: Lab, old: SessionPlan) -> SessionPlan:
@@ -210,6 +253,7 @@ def protocol_of(plan: SessionPlan) -> Protocol:
     for name in ("command", "options"):
         record[name] = tuple(record[name])
     record["patterns"] = tuple((name, pattern) for name, pattern in record["patterns"])
+    record["scenes"] = tuple(SceneEntry(**entry) for entry in record.get("scenes", ()))
     return Protocol(**record)
 
 

@@ -45,6 +45,8 @@ class Identity:
     revision: str = ""
     code: str = ""
     """Hash of the code it executed, by content; empty if nothing could be identified."""
+    scene: str = ""
+    """Which of several; empty where the protocol has one."""
 
 
 @dataclass(frozen=True, slots=True)

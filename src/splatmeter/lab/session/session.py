@@ -55,9 +55,9 @@ class Session:
         self.executor = executor
         self.protocol: Protocol = protocol_of(plan)
         self.folder = plan.folder(lab)
-        self.judge = judge or Judge(lab, self.protocol)
-        self._checkpoint: Path | None = None
-        self._start_sha256 = ""
+        self._given_judge = judge
+        self._starts: dict[str, tuple[Path | None, str]] = {}
+        """Checkpoint and hash of every scene."""
         self._builds: dict[str, Built] = {}
         self._guard = CodeGuard(self.folder)
         plain = (is_plain(self.protocol, lineage_of(plan, arm.phase)) for arm in plan.arms)
@@ -83,22 +83,27 @@ class Session:
     def _make_ready(self) -> None:
         """Checkpoint, builds and options; a session that is refused here is over, and was never begun."""
         try:
-            self._checkpoint, self._start_sha256 = start.checked(self.lab, self.protocol)
+            for scene in self.plan.scenes(0):
+                self._starts[scene] = start.checked(self.lab, self.protocol.of_scene(scene), scene)
             for arm in self.plan.arms:
                 self._builds[arm.phase] = built(self.lab, lineage_of(self.plan, arm.phase), self.protocol)
                 builds.keep(self.folder, arm.phase, self._builds[arm.phase])
-                command = self._run(
-                    arm, self.folder / "unused", (0, 0, 0), self.protocol.end_iteration
-                ).command
-                if not self._builds[arm.phase].worktree:
-                    check_pin(self.lab, arm.phase, command)
-                self._guard.checked(arm.phase, command)
-                needed = dry_run(arm.phase, command.arguments, command.directory, command.environment)
-                self.predicted |= {arm.phase: needed} if needed else {}
+                for scene in self.plan.scenes(0):
+                    self._try_out(arm, scene)
         except SplatmeterError as problem:
             if not done_blocks(self.folder):
                 write_json(self.folder / "ended.json", {"time": now(), "blocks": 0, "refused": str(problem)})
             raise
+
+    def _try_out(self, arm: ArmPlan, scene: str) -> None:
+        where = (0, 0, 0, scene)
+        command = self._run(arm, self.folder / "unused", where, self.protocol.end_iteration).command
+        if not self._builds[arm.phase].worktree:
+            check_pin(self.lab, arm.phase, command)
+        self._guard.checked(arm.phase, command)
+        needed = dry_run(arm.phase, command.arguments, command.directory, command.environment)
+        self.predicted[arm.phase] = max(needed or 0, self.predicted.get(arm.phase, 0))
+        self.predicted = {phase: size for phase, size in self.predicted.items() if size}
 
     def _prime(self) -> Iterator[Beat]:
         """Fills file caches and compiles what compiles itself; looked at by nobody but kept apart as
@@ -109,10 +114,10 @@ class Session:
             return
         last = self.protocol.start_iteration + min(PRIMING_STEPS, self.protocol.iterations)
         first_iteration: dict[str, Any] = {}
-        for place, arm in enumerate(self.plan.arms):
-            run = self._run(
-                arm, _kept_apart(self.folder / "priming" / f"{place}-{arm.label}"), (-1, 1, place), last
-            )
+        every = [(arm, scene) for arm in self.plan.arms for scene in self.plan.scenes(0)]
+        for place, (arm, scene) in enumerate(every):
+            folder = _kept_apart(self.folder / "priming" / f"{place}-{arm.label}")
+            run = self._run(arm, folder, (-1, 1, place, scene), last)
             for arrival in run.events():
                 yield Beat(0, self.plan.blocks, arm.label, "priming", arrival)
             result = run.summary()
@@ -126,12 +131,15 @@ class Session:
         """True if the rule on covariates asks for it again; the attempt is kept and never counts."""
         attempt = 1 + max((a for b, a in attempts(self.folder) if b == block), default=0)
         folder = self.folder / "blocks" / f"{block:03d}.{attempt}"
-        order = self.plan.order(block)
+        order = [(arm, scene) for scene in self.plan.scenes(block) for arm in self.plan.order(block, scene)]
         runs = [
             self._run(
-                arm, folder / f"{place}-{arm.label}", (block, attempt, place), self.protocol.end_iteration
+                arm,
+                folder / f"{place}-{arm.label}",
+                (block, attempt, place, scene),
+                self.protocol.end_iteration,
             )
-            for place, arm in enumerate(order)
+            for place, (arm, scene) in enumerate(order)
         ]
         results: list[dict[str, Any]] = []
         if self.plan.slices:
@@ -171,7 +179,8 @@ class Session:
     def _finish(self, block: int, run: Run, result: dict[str, Any]) -> Generator[Beat, None, dict[str, Any]]:
         if result["status"] == "finished":
             yield Beat(block, self.plan.blocks, run.spec.identity.arm, "judging")
-            self.judge.complete(result, run.spec)
+            judge = self._given_judge or Judge(self.lab, run.spec.protocol)
+            judge.complete(result, run.spec)
         run.record(result)
         _refuse_failed(result, run)
         if not (self.plan.keep_models or block == 0):
@@ -182,19 +191,18 @@ class Session:
     def _beat(self, block: int, run: Run, stage: str, arrival: Arrival) -> Beat:
         return Beat(block, self.plan.blocks, run.spec.identity.arm, stage, arrival)
 
-    def _run(self, arm: ArmPlan, folder: Path, place: tuple[int, int, int], last: int) -> Run:
-        block, attempt, position = place
-        protocol = self.protocol
+    def _run(self, arm: ArmPlan, folder: Path, place: tuple[int, int, int, str], last: int) -> Run:
+        block, attempt, position, scene = place
+        protocol, (checkpoint, start_sha256) = self.protocol.of_scene(scene), self._starts[scene]
         seed = self.plan.seed(block)
-        identity = Identity(
-            self.plan.session, block, attempt, position, arm.label, arm.phase, seed, self.plan.fingerprint
-        )
+        who = (arm.label, arm.phase, seed, self.plan.fingerprint)
+        identity = Identity(self.plan.session, block, attempt, position, *who, scene=scene)
         built_for = self._builds[arm.phase]
-        evaluations = protocol.evaluation_steps if block >= 0 and not self.plan.slices else (last,)
+        evaluations = protocol.all_evaluation_steps if block >= 0 and not self.plan.slices else (last,)
         request = RunRequest(
             output=(self.lab.work / secrets.token_hex(6)).resolve(),
             seed=seed,
-            checkpoint=self._checkpoint.resolve() if self._checkpoint else None,
+            checkpoint=checkpoint.resolve() if checkpoint else None,
             python=built_for.python,
             worktree=built_for.worktree,
             first=protocol.start_iteration,
@@ -213,7 +221,7 @@ class Session:
                 request,
                 folder,
                 self.plan.monitor and arm.monitor,
-                self._start_sha256,
+                start_sha256,
                 time_limit=longest * max(1, len(self.plan.arms) if self.plan.slices else 1),
             ),
             self.executor,

@@ -44,7 +44,12 @@ def hash_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def checked(lab: Lab, protocol: Protocol) -> tuple[Path | None, str]:
+def folder_of(lab: Lab, scene: str) -> Path:
+    """Where the start of a scene is made and its hash kept; the only scene of a protocol has no name."""
+    return lab.start / scene if scene else lab.start
+
+
+def checked(lab: Lab, protocol: Protocol, scene: str = "") -> tuple[Path | None, str]:
     """The checkpoint and its hash; the first use writes the hash down, every later use must find it again."""
     path = path_of(lab, protocol)
     if path is None:
@@ -54,7 +59,8 @@ def checked(lab: Lab, protocol: Protocol) -> tuple[Path | None, str]:
             f"the start checkpoint {path} does not exist; `splatmeter lab prepare` makes it once"
         )
     found = hash_of(path)
-    noted = read_json(lab.start / LOCK) or {}
+    folder = folder_of(lab, scene)
+    noted = read_json(folder / LOCK) or {}
     expected = protocol.sha256 or (noted.get("sha256", "") if noted.get("checkpoint") == str(path) else "")
     if expected and expected != found:
         raise CheckpointError(
@@ -63,12 +69,12 @@ def checked(lab: Lab, protocol: Protocol) -> tuple[Path | None, str]:
             " runs from different starts cannot be compared"
         )
     if not expected:
-        lab.start.mkdir(parents=True, exist_ok=True)
-        write_json(lab.start / LOCK, {"checkpoint": str(path), "sha256": found})
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / LOCK, {"checkpoint": str(path), "sha256": found})
     return path, found
 
 
-def prepare(lab: Lab, protocol: Protocol, executor: Executor) -> Iterator[Arrival]:
+def prepare(lab: Lab, protocol: Protocol, executor: Executor, scene: str = "") -> Iterator[Arrival]:
     """Trains from the points to the start iteration with the protocol's own split, and keeps the
     checkpoint.
     """
@@ -77,8 +83,10 @@ def prepare(lab: Lab, protocol: Protocol, executor: Executor) -> Iterator[Arriva
         raise UsageError("this protocol starts every run from the points: there is no checkpoint to make")
     if target.exists():
         raise UsageError(f"{target} exists already; it is made once and never overwritten")
-    with locked(lab.start / ".lock", "the start checkpoint"):
-        output = lab.start.resolve() / "run"
+    folder = folder_of(lab, scene)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / ".lock", "the start checkpoint"):
+        output = folder.resolve() / "run"
         shutil.rmtree(output, ignore_errors=True)  # what an attempt that failed has left
         last = protocol.start_iteration
         request = RunRequest(output, protocol.prepare_seed, last=last, lab=lab.root.resolve())
@@ -93,16 +101,16 @@ def prepare(lab: Lab, protocol: Protocol, executor: Executor) -> Iterator[Arriva
             protocol.trainer, Listening(0, protocol.start_iteration, request.output, command.directory)
         )
         ended: object = None
-        for arrival in executor.run(command, listener, lab.start, Hooks()):
+        for arrival in executor.run(command, listener, folder, Hooks()):
             ended = arrival.event
             yield arrival
-        _adopt(output, target, protocol, ended)
+        _adopt(output, target, protocol, ended, folder)
 
 
-def _adopt(output: Path, target: Path, protocol: Protocol, ended: object) -> None:
+def _adopt(output: Path, target: Path, protocol: Protocol, ended: object, folder: Path) -> None:
     if isinstance(ended, Failed) or not isinstance(ended, Finished):
         reason = ended.message if isinstance(ended, Failed) else "it never finished"
-        said = target.parent / "stderr.txt"
+        said = folder / "stderr.txt"
         raise SplatmeterError(f"the start checkpoint could not be made: {reason}; what it said is in {said}")
     made = sorted(output.rglob(f"chkpnt{protocol.start_iteration}*"))
     if not made:

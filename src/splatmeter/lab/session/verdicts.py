@@ -10,14 +10,18 @@ from typing import Any
 
 from splatmeter.errors import MissingFile, SplatmeterError
 from splatmeter.lab.atomic import read_json
-from splatmeter.lab.compare.assemble import Rules, compare
+from splatmeter.lab.compare.aims import Aim, aim_of
+from splatmeter.lab.compare.assemble import Control, Rules, compare
 from splatmeter.lab.compare.noise import NoiseFloor, noise_floor
-from splatmeter.lab.compare.ratio import evidence, log_ratios, slice_log_ratios
+from splatmeter.lab.compare.ratio import FEWEST_BLOCKS, evidence, log_ratios, slice_log_ratios
 from splatmeter.lab.compare.samples import Arm, RunSample, Subject, Verdict, VerdictKind
+from splatmeter.lab.compare.scenes import compare_scenes, pooled_log_ratios
 from splatmeter.lab.compare.sequential import evidence_so_far
+from splatmeter.lab.compare.trajectory import Goal
 from splatmeter.lab.compare.verdict import Comparison, declared, judge, verify
 from splatmeter.lab.order_of_time import place_in_order
 from splatmeter.lab.plan.phases import Phase
+from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session import gather, mishaps
@@ -62,20 +66,40 @@ def comparison(lab: Lab, reference: str, candidate: str, session: str) -> Compar
     named = labels(plan, reference, candidate)
     arms = arms_between(plan, reference, candidate, named)
     runs = gather.samples(lab, session, arms)
+    aim = aim_of(lineage_of(plan, candidate)[-1].aim) if reference != candidate else Aim.SPEED
+    control = None if reference == candidate else latest_control(lab, plan)
     rules = Rules(
         tolerance=protocol.tolerance,
         margins=protocol.margins,
         covariate=protocol.covariate,
         tolerated_difference=protocol.tolerated_difference,
         until_decided=plan.until_decided,
-        noise=None if reference == candidate else latest_noise(lab, plan),
+        noise=floor_of(control, plan),
+        aim=aim,
+        goal=goal_of(protocol),
+        control=control.runs if control else None,
         sequence=place_in_order({"sequence": plan.sequence, "created": plan.created}),
         evaluations=_promised(plan),
         findings=tuple(mishaps.findings(lab, plan, named)),
         subject=_subject(plan, (reference, candidate), [_code(runs, label) for label in named]),
     )
+    more = _quality_runs(lab, plan, (reference, candidate), arms, rules)
+    if protocol.scenes:
+        goals = {name: goal_of(protocol.of_scene(name)) for name in protocol.scene_names}
+        return compare_scenes(runs, named, goals, rules, more)
     slices = gather.slice_samples(lab, session) if plan.slices else []
-    return compare(runs, *named, rules, slices, _quality_runs(lab, plan, (reference, candidate), arms, rules))
+    return compare(runs, *named, rules, slices, more)
+
+
+def goal_of(protocol: Protocol) -> Goal:
+    """What a curve over time is judged by, as it was stated."""
+    return Goal(
+        protocol.target_psnr,
+        protocol.after_seconds,
+        "test" if protocol.eval else "train",
+        protocol.grid_steps,
+        protocol.tolerance,
+    )
 
 
 def _quality_runs(
@@ -126,8 +150,25 @@ def judged(lab: Lab, reference: str, candidate: str, session: str = "") -> Judge
         )
     name, newest = found[-1]
     verdict = verify(found[-2][1], newest) if len(found) > 1 else judge(newest)
+    verdict = _with_its_aim(lab, load(lab, name), candidate, verdict)
     changed = "" if session else _changed_since(lab, load(lab, name), (reference, candidate))
     return Judged(newest, _about_the_past(verdict, changed) if changed else verdict, name)
+
+
+def _with_its_aim(lab: Lab, plan: SessionPlan, phase: str, verdict: Verdict) -> Verdict:
+    """An aim that is chosen when the figures are there is none: the session's own counts; that is said."""
+    frozen = aim_of(lineage_of(plan, phase)[-1].aim)
+    try:
+        now = aim_of(lab.phases.get(phase).aim)
+    except SplatmeterError:
+        return verdict
+    if now is frozen:
+        return verdict
+    words = (
+        f"The aim of {phase} was {frozen.value} when this session began and is {now.value} now: it is judged "
+        "by what it aimed at then."
+    )
+    return dataclasses.replace(verdict, reasons=(*verdict.reasons, words))
 
 
 _EXECUTED = ("parent", "options", "environment", "revision", "patch", "build", "command", "trainer")
@@ -209,7 +250,16 @@ def runs_of(lab: Lab, phase: str) -> int:
     return Index(lab).rows("SELECT count(*) FROM runs WHERE phase = ? AND counted = 1", (phase,))[0][0]
 
 
-def latest_noise(lab: Lab, plan: SessionPlan) -> NoiseFloor | None:
+@dataclass(frozen=True, slots=True)
+class FoundControl:
+    """The newest A/A that speaks about a session."""
+
+    runs: Control
+    differences: tuple[float, ...]
+    """Log ratios of its blocks; with several scenes, their means."""
+
+
+def latest_control(lab: Lab, plan: SessionPlan) -> FoundControl | None:
     """The newest A/A of this protocol on this machine, sliced if the session is sliced."""
     rows = Index(lab).rows(
         "SELECT session FROM sessions WHERE kind = 'aa' AND machine = ? AND protocol = ?"
@@ -221,12 +271,25 @@ def latest_noise(lab: Lab, plan: SessionPlan) -> NoiseFloor | None:
         if bool(control.slices) != bool(plan.slices) or control.session == plan.session:
             continue
         first, second = (arm.label for arm in control.arms)
+        runs = gather.samples(lab, control.session, {label: Arm(label) for label in (first, second)})
         if control.slices:
             differences = slice_log_ratios(gather.slice_samples(lab, control.session), first, second)
+        elif scenes := protocol_of(control).scene_names:
+            differences = tuple(pooled_log_ratios(runs, (first, second), scenes).values())
         else:
-            arms = {label: Arm(label) for label in (first, second)}
-            differences = log_ratios(gather.samples(lab, control.session, arms), first, second)
-        if len(differences) >= 4:
-            told = evidence_so_far(differences) if control.until_decided else evidence(differences)
-            return noise_floor(told, plan.machine, protocol_of(plan).scene)
+            differences = log_ratios(runs, first, second)
+        if len(differences) >= FEWEST_BLOCKS:
+            return FoundControl(Control(runs, first, second, control.until_decided), differences)
     return None
+
+
+def latest_noise(lab: Lab, plan: SessionPlan) -> NoiseFloor | None:
+    return floor_of(latest_control(lab, plan), plan)
+
+
+def floor_of(control: FoundControl | None, plan: SessionPlan) -> NoiseFloor | None:
+    """Of speed."""
+    if control is None:
+        return None
+    told = evidence_so_far if control.runs.until_decided else evidence
+    return noise_floor(told(control.differences), plan.machine, protocol_of(plan).scene)
