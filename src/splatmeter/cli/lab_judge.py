@@ -175,7 +175,7 @@ def log(chosen: Namespace) -> int:
 
 
 def import_log(chosen: Namespace) -> int:
-    from splatmeter.lab.log import parse_log
+    from splatmeter.lab.handlog import parse_log
     from splatmeter.lab.session.importing import import_log as taken
 
     lab = Lab(lab_folder(chosen)).checked()
@@ -189,7 +189,7 @@ def import_log(chosen: Namespace) -> int:
 def audit(chosen: Namespace) -> int:
     """Of a written log, or of everything measured here; 3 if something makes a verdict questionable."""
     if chosen.file is not None:
-        from splatmeter.lab.log import audit_log, parse_log
+        from splatmeter.lab.handlog import audit_log, parse_log
 
         findings = audit_log(parse_log(_text(chosen.file)))
     else:

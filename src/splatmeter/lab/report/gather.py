@@ -16,7 +16,7 @@ from splatmeter.errors import MissingFile
 from splatmeter.lab.atomic import read_json
 from splatmeter.lab.compare.ratio import log_ratios, slice_log_ratios
 from splatmeter.lab.compare.samples import Arm, Finding, Severity
-from splatmeter.lab.log import audit_log, parse_log
+from splatmeter.lab.handlog import audit_log, parse_log
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.report.document import BlockRatio, ModelPage, Picture, RatioRow, ReportDocument, RunRow

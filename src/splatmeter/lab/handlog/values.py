@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from splatmeter.lab.log.markdown import Section
-from splatmeter.lab.log.quantities import Quantity
+from splatmeter.lab.handlog.markdown import Section
+from splatmeter.lab.handlog.quantities import Quantity
 
 METRICS = ("l1", "psnr", "ssim", "lpips")
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from splatmeter.lab.compare.samples import Finding, Severity
-from splatmeter.lab.log.handlog import Change, Figure, HandLog, HandPhase, TableRow
-from splatmeter.lab.log.quantities import Quantity, change_percent, first_quantity, gigabytes, quantities
+from splatmeter.lab.handlog.values import Change, Figure, HandLog, HandPhase, TableRow
+from splatmeter.lab.handlog.quantities import Quantity, change_percent, first_quantity, gigabytes, quantities
 
 _ARROW = re.compile(r"^\s*(?:to|→|->|=>|⟶|down to|up to)\s*$", re.IGNORECASE)
 _THEN_PERCENT = re.compile(r"^[\s(,:;=!*]*(?:a |an |by |or |i\.e\.,? |which is |that is )*$", re.IGNORECASE)

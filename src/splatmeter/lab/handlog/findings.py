@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from splatmeter.lab.compare.samples import Finding
-from splatmeter.lab.log import arithmetic, evidence, memory, splits
-from splatmeter.lab.log.handlog import HandLog
+from splatmeter.lab.handlog import arithmetic, evidence, memory, splits
+from splatmeter.lab.handlog.values import HandLog
 
 RULES: tuple[Callable[[HandLog], list[Finding]], ...] = (
     arithmetic.percentages_in_prose,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from splatmeter.lab.log.figures import figures_of, key_of_label, read_figure, resolution_of, start_of
-from splatmeter.lab.log.handlog import (
+from splatmeter.lab.handlog.figures import figures_of, key_of_label, read_figure, resolution_of, start_of
+from splatmeter.lab.handlog.values import (
     METRICS,
     Figure,
     HandConfiguration,
@@ -15,9 +15,9 @@ from splatmeter.lab.log.handlog import (
     Start,
     TableRow,
 )
-from splatmeter.lab.log.markdown import Bullet, Section, Table, marks, parse_sections
-from splatmeter.lab.log.names import match_name, phase_name
-from splatmeter.lab.log.quantities import first_quantity
+from splatmeter.lab.handlog.markdown import Bullet, Section, Table, marks, parse_sections
+from splatmeter.lab.handlog.names import match_name, phase_name
+from splatmeter.lab.handlog.quantities import first_quantity
 
 _STATUS = (
     ("on hold", r"\bon hold\b"),

@@ -6,8 +6,8 @@ import math
 
 from splatmeter.lab.audit.memory import held_bytes_per_gaussian, step_bytes_per_gaussian
 from splatmeter.lab.compare.samples import Finding, Severity
-from splatmeter.lab.log.handlog import Figure, HandLog, HandPhase
-from splatmeter.lab.log.quantities import gigabytes
+from splatmeter.lab.handlog.values import Figure, HandLog, HandPhase
+from splatmeter.lab.handlog.quantities import gigabytes
 
 PHOTO_SIZES = {
     "bicycle": (4946, 3286),

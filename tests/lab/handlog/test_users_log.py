@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from splatmeter.lab.compare.samples import Finding
-from splatmeter.lab.log import audit_log, parse_log
+from splatmeter.lab.handlog import audit_log, parse_log
 
 SHARED = Path(__file__).parents[4] / "shared" / "log" / "training-speed-tracking.md"
 

@@ -1,0 +1,6 @@
+"""Logs that people keep by hand: reading them in whatever style, and finding what contradicts itself."""
+
+from splatmeter.lab.handlog.findings import audit_log
+from splatmeter.lab.handlog.reading import parse_log
+
+__all__ = ["audit_log", "parse_log"]
