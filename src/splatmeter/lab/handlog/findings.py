@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 
 from splatmeter.lab.compare.samples import Finding
@@ -9,9 +10,7 @@ from splatmeter.lab.handlog import arithmetic, evidence, memory, splits
 from splatmeter.lab.handlog.values import HandLog
 
 RULES: tuple[Callable[[HandLog], list[Finding]], ...] = (
-    arithmetic.percentages_in_prose,
-    arithmetic.changes_beside_figures,
-    arithmetic.table_against_sections,
+    arithmetic.wrong_changes,
     splits.leaked_views,
     splits.mixed_counts,
     splits.changed_splits,
@@ -24,6 +23,6 @@ RULES: tuple[Callable[[HandLog], list[Finding]], ...] = (
 )
 
 
-def audit_log(log: HandLog) -> list[Finding]:
+def audit_log(log: HandLog, today: datetime.date | None = None) -> list[Finding]:
     """What the log's own numbers and words contradict, each with its arithmetic."""
     return [finding for rule in RULES for finding in rule(log)]

@@ -1,0 +1,240 @@
+"""Every change that a log claims: how much, of which figure, against which phase."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from splatmeter.lab.handlog import words
+from splatmeter.lab.handlog.mentions import Mention, Role, key_of_words, memory_key
+from splatmeter.lab.handlog.quantities import Quantity
+from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
+
+NEAR = 60
+"""Characters between a figure and what is said about it."""
+_NO_CHANGE = re.compile(
+    r"^\s*\)?\s*(?:usage|used|utili[sz]|interval|confidence|ci\b|toleran|percentile|quantile|opacity|opaque|margin|"
+    r"of (?!before|it\b|that|the (?:baseline|previous|original|start)|baseline|what)|der (?:zeit|schritte|karte)|des |auslastung|lossless)",
+    re.IGNORECASE,
+)
+_OF_BEFORE = re.compile(r"^\s*(?:of|von|des)\s", re.IGNORECASE)
+_INTERVAL = re.compile(r"^\s*\[\s*([+\-−]?\d[\d.]*)\s*%?\s*[,;]\s*([+\-−]?\d[\d.]*)")
+_ARROW = re.compile(r"^\s*(?:to|auf|→|->|=>|⟶|➜|down to|up to|bis)\s*(?:only |nur )?[~≈]?\s*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    quantity: Quantity
+    key: str
+    phase: HandPhase | None
+    """Whose figure changed."""
+    before: Quantity | None
+    """The figure before, if it stands beside the claim."""
+    after: Quantity | None
+    references: tuple[str, ...]
+    """The phases it is counted from; empty if it names none."""
+    previous: bool
+    """It names 'the one before'."""
+    direction: int
+    """+1 more, -1 less, 0 unsaid."""
+    remaining: bool
+    """'80 % of before'."""
+    line: int
+    in_table: bool
+    interval: tuple[float, float] | None = None
+
+
+def claims(log: HandLog) -> Iterator[Claim]:
+    for phase in log.phases:
+        for said in phase.said:
+            yield from _claims(log, phase, said)
+    for said in log.loose:
+        yield from _claims(log, None, said)
+
+
+def _claims(log: HandLog, phase: HandPhase | None, said: Said) -> Iterator[Claim]:
+    text = said.passage.words
+    group: tuple[int, tuple[str, ...], bool] = (-1, (), False)
+    for position, mention in enumerate(said.mentions):
+        if mention.role is not Role.CHANGE or _is_no_change(text, mention.quantity):
+            continue
+        pair = _pair(text, said.mentions, position)
+        value = pair[1] if pair else _attached(text, said.mentions, position)
+        key = _key(text, said, mention, value)
+        subject = phase or _subject(log, text, mention.quantity.start)
+        references, previous = _references(log, said, position, subject)
+        opened = text.rfind("(", 0, mention.quantity.start)
+        if not references and not previous and opened == group[0] and ")" not in text[opened : mention.quantity.start]:
+            references, previous = group[1:]  # '(+0.24 it/s from Phase 1, +2.2 %)'
+        group = (opened, references, previous)
+        if key:
+            yield _claim(text, said, mention, key, subject, pair, value, references, previous)
+
+
+def _claim(  # noqa: PLR0913 - one place that puts together what the others found
+    text: str,
+    said: Said,
+    mention: Mention,
+    key: str,
+    subject: HandPhase | None,
+    pair: tuple[Mention, Mention] | None,
+    value: Mention | None,
+    references: tuple[str, ...],
+    previous: bool,
+) -> Claim:
+    found = _INTERVAL.match(text[mention.quantity.end :])
+    bounds = [float(found[i].replace("−", "-")) for i in (1, 2)] if found else []
+    return Claim(
+        quantity=mention.quantity,
+        key=key,
+        phase=subject,
+        before=pair[0].quantity if pair else None,
+        after=value.quantity if value is not None and (value.key == key or pair) else None,
+        references=references,
+        previous=previous,
+        direction=_direction(text, mention.quantity, key),
+        remaining=bool(_OF_BEFORE.match(text[mention.quantity.end :])),
+        line=mention.line,
+        in_table=bool(said.heading),
+        interval=(min(bounds), max(bounds)) if bounds else None,
+    )
+
+
+def _is_no_change(text: str, quantity: Quantity) -> bool:
+    before = words.tail(text[max(0, quantity.start - NEAR) : quantity.start], words.CLAUSE_END)
+    inside = text[max(0, quantity.start - 30) : quantity.start]
+    return (
+        quantity.text.startswith("±")
+        or bool(_NO_CHANGE.match(text[quantity.end : quantity.end + 40]))
+        or bool(words.NOT_MEASURED.search(before))
+        or bool(re.search(r"±\s*$|[\d]\s*[-–]\s*$", inside))
+        or ("[" in inside and "]" not in inside[inside.rfind("[") :])
+        or bool(re.search(r"\bevery\b|\balle\b|\bper\b|\banother\b|\bweitere\b|\belsewhere\b", before + text[quantity.end : quantity.end + 16], re.IGNORECASE))
+    )
+
+
+def _same_sentence(between: str) -> bool:
+    return not words.SENTENCE_END.search(between) or bool(re.fullmatch(r"\s*[–—]\s*", between))
+
+
+def _pair(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mention, Mention] | None:
+    """'from 15.62 GB to 8.0 GB (49 %)', '49 % less (15.62 → 8.0 GB)'."""
+    here = found[position].quantity
+    earlier = position - 1
+    while earlier > 0 and found[earlier].role is Role.CHANGE:
+        earlier -= 1
+    for first, gap in ((earlier - 1, None), (position + 1, here.end)):
+        if first < 0 or first + 1 >= len(found):
+            continue
+        before, after = found[first], found[first + 1]
+        if not _ARROW.match(text[before.quantity.end : after.quantity.start]) or not before.key or before.key != after.key:
+            continue
+        if before.quantity.unit != after.quantity.unit or before.quantity.unit in ("%", "x"):
+            continue
+        between = text[after.quantity.end : here.start] if gap is None else text[gap : before.quantity.start]
+        if len(between) < NEAR and _same_sentence(between) and _near_enough(between, gap is not None):
+            return before, after
+    return None
+
+
+def _near_enough(between: str, follows: bool) -> bool:
+    if follows:
+        return bool(re.search(r"[(:,]\s*(?:from |von )?$|\b(?:from|von)\s+$", between))
+    return True
+
+
+def _attached(text: str, found: tuple[Mention, ...], position: int) -> Mention | None:
+    """The figure that a change stands beside: the nearest before it in its sentence, or 'by 0.22 dB to 30.75 dB'."""
+    here = found[position].quantity
+    if position + 1 < len(found) and re.match(r"^\s*(?:to|auf)\s+[~≈]?\s*$", text[here.end : found[position + 1].quantity.start]):
+        following = found[position + 1]
+        if following.quantity.unit == here.unit or here.unit in ("%", "x"):
+            return following
+    for mention in reversed(found[:position]):
+        between = text[mention.quantity.end : here.start]
+        if len(between) > NEAR or not _same_sentence(between):
+            return None
+        if mention.role is Role.VALUE and mention.key != "iterations" and (here.unit in ("%", "x") or mention.quantity.unit in (here.unit, "")):
+            return mention
+    return None
+
+
+def _key(text: str, said: Said, mention: Mention, value: Mention | None) -> str:
+    """What changed: by the words behind the number, by the figure beside it, by the words before it."""
+    if mention.quantity.unit not in ("%", "x"):
+        return mention.key
+    start, end = mention.quantity.start, mention.quantity.end
+    after = words.head(text[end : end + 45], words.CLAUSE_END)
+    reference = words.REFERENCE.search(after)
+    after = after[: reference.start()] if reference else after
+    spoken = key_of_words(re.sub(r"\btime\b(?! )", "", after))
+    if value is not None and (not spoken or {spoken, value.key} <= {"speed", "time"} or spoken == "reported peak"):
+        return value.key
+    if spoken:
+        return spoken
+    before = words.tail(text[max(0, start - 80) : start], words.SENTENCE_END)
+    found = key_of_words(words.tail(before, words.CLAUSE_END)) or key_of_words(before)
+    if found.endswith("peak"):
+        found = memory_key(before, after, said.passage.context)
+    return found or ("speed" if said.heading and not said.heading == "restated" else "")
+
+
+def _direction(text: str, quantity: Quantity, key: str) -> int:
+    if quantity.signed:
+        return 1 if quantity.value > 0 else -1
+    after = words.head(text[quantity.end : quantity.end + 30], words.CLAUSE_END)
+    before = words.tail(text[max(0, quantity.start - 45) : quantity.start], words.CLAUSE_END)
+    for near in (after, before):
+        signs = {sign for sign, pattern in _signs(key) if pattern.search(near)}
+        if len(signs) == 1:
+            return signs.pop()
+    return 0
+
+
+def _signs(key: str) -> list[tuple[int, re.Pattern[str]]]:
+    quick = -1 if key == "time" else 1
+    good = -1 if key.endswith(("lpips", "l1", "loss")) else 1
+    signs = [(1, words.UP), (1, words.MORE), (-1, words.DOWN)]
+    if key in ("speed", "time"):
+        return [*signs, (quick, words.FASTER), (-quick, words.SLOWER)]
+    return [*signs, (good, words.BETTER), (-good, words.WORSE)] if " " in key and "peak" not in key else signs
+
+
+def _subject(log: HandLog, text: str, position: int) -> HandPhase | None:
+    """The phase that a sentence outside of all entries speaks of."""
+    start = max((m.end() for m in words.SENTENCE_END.finditer(text[:position])), default=0)
+    named = log.called.within(text[start:position])
+    spoken = [name for at, _, name in named if not re.search(rf"(?:{words.REFERENCE.pattern})\s*$", text[start : start + at], re.IGNORECASE)]
+    return log.phase(spoken[0]) if spoken and len(set(spoken)) == 1 else None
+
+
+def _references(log: HandLog, said: Said, position: int, subject: HandPhase | None) -> tuple[tuple[str, ...], bool]:
+    """The phase named behind the claim, else the one named before it in its clause or in the heading."""
+    text, here = said.passage.words, said.mentions[position].quantity
+    limit = next((m.quantity.start for m in said.mentions[position + 1 :] if m.role is Role.CHANGE), len(text))
+    after = words.head(text[here.end : min(limit, here.end + 80)], re.compile(r"[;)]|" + words.SENTENCE_END.pattern))
+    clause = words.tail(text[max(0, here.start - 60) : here.start], re.compile(r"[;,(]\s?|" + words.SENTENCE_END.pattern))
+    for near in (after, clause, said.heading):
+        word = words.REFERENCE.search(near)
+        while word:
+            behind = near[word.end() : word.end() + 45]
+            named = [n for at, _, n in log.called.within(behind) if at < 25 and (subject is None or n != subject.name)]
+            if named:
+                return (named[0],), False
+            if words.PREVIOUS.search(behind[:30]):
+                return (), True
+            if words.FIRST.search(behind[:30]) and log.baseline:
+                return (log.baseline.name,), False
+            if (meant := _meant(log, behind, subject)) is not None:
+                return (meant,), False
+            word = words.REFERENCE.search(near, word.end())
+    return (), False
+
+
+def _meant(log: HandLog, words_said: str, subject: HandPhase | None) -> str | None:
+    """'with the new rasteriser' is the paragraph that begins 'Then came the new rasteriser'."""
+    spoken = set(re.findall(r"[a-zäöüß]{5,}", words.head(words_said, words.CLAUSE_END).lower())) - {"before", "without", "first"}
+    earlier = log.before(subject) if subject else log.phases
+    fitting = [p.name for p in earlier if spoken and spoken <= set(re.findall(r"[a-zäöüß]{5,}", p.title.lower()))]
+    return fitting[0] if len(fitting) == 1 else None
