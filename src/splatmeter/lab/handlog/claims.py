@@ -55,20 +55,19 @@ def claims(log: HandLog) -> Iterator[Claim]:
 
 def _claims(log: HandLog, phase: HandPhase | None, said: Said) -> Iterator[Claim]:
     text = said.passage.words
-    group: tuple[int, tuple[str, ...], bool] = (-1, (), False)
     for position, mention in enumerate(said.mentions):
         if mention.role is not Role.CHANGE or _is_no_change(text, mention.quantity):
             continue
-        pair = _pair(text, said.mentions, position)
+        pair = _pair(text, said.mentions, position) or _apart(text, said.mentions, position)
         value = pair[1] if pair else _attached(text, said.mentions, position)
         key = _key(text, said, mention, value)
         subject = phase or _subject(log, text, mention.quantity.start)
         references, previous = _references(log, said, position, subject)
-        opened = text.rfind("(", 0, mention.quantity.start)
-        if not references and not previous and opened == group[0] and ")" not in text[opened : mention.quantity.start]:
-            references, previous = group[1:]  # '(+0.24 it/s from Phase 1, +2.2 %)'
-        group = (opened, references, previous)
-        if key:
+        if phase is None and (span := _span(log, text)) is not None and not references:
+            references, subject = (span[0],), log.phase(span[1])
+        if not references and not previous:
+            references, previous = _of_the_parentheses(log, said, position, subject)
+        if key or pair:
             yield _claim(text, said, mention, key, subject, pair, value, references, previous)
 
 
@@ -87,7 +86,7 @@ def _claim(  # noqa: PLR0913 - one place that puts together what the others foun
     bounds = [float(found[i].replace("−", "-")) for i in (1, 2)] if found else []
     return Claim(
         quantity=mention.quantity,
-        key=key,
+        key=key or "figure",
         phase=subject,
         before=pair[0].quantity if pair else None,
         after=value.quantity if value is not None and (value.key == key or pair) else None,
@@ -128,13 +127,27 @@ def _pair(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mention
         if first < 0 or first + 1 >= len(found):
             continue
         before, after = found[first], found[first + 1]
-        if not _ARROW.match(text[before.quantity.end : after.quantity.start]) or not before.key or before.key != after.key:
+        if not _ARROW.match(text[before.quantity.end : after.quantity.start]) or before.key != after.key:
             continue
         if before.quantity.unit != after.quantity.unit or before.quantity.unit in ("%", "x"):
             continue
         between = text[after.quantity.end : here.start] if gap is None else text[gap : before.quantity.start]
         if len(between) < NEAR and _same_sentence(between) and _near_enough(between, gap is not None):
             return before, after
+    return None
+
+
+def _apart(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mention, Mention] | None:
+    """'falls from 7.11 it/s at step 3090 to 2.04 it/s at step 3110, 3.5-fold': both named, other things between."""
+    here = found[position].quantity
+    for after in reversed(found[:position]):
+        if after.role is Role.VALUE and after.key and len(text[after.quantity.end : here.start]) < NEAR:
+            for before in found[:position]:
+                between = text[before.quantity.end : after.quantity.start]
+                same = before.key == after.key and before.quantity.unit == after.quantity.unit
+                if before.role is Role.BEFORE and same and 0 < len(between) < 80 and _same_sentence(between + text[after.quantity.end : here.start]):
+                    return before, after
+            return None
     return None
 
 
@@ -201,6 +214,14 @@ def _signs(key: str) -> list[tuple[int, re.Pattern[str]]]:
     return [*signs, (good, words.BETTER), (-good, words.WORSE)] if " " in key and "peak" not in key else signs
 
 
+def _span(log: HandLog, text: str) -> tuple[str, str] | None:
+    """'total 0.1 -> 0.6: …' speaks of two phases to its end."""
+    named = log.called.within(text[:80])[:2]
+    if len(named) == 2 and _ARROW.match(text[named[0][1] : named[1][0]]):
+        return named[0][2], named[1][2]
+    return None
+
+
 def _subject(log: HandLog, text: str, position: int) -> HandPhase | None:
     """The phase that a sentence outside of all entries speaks of."""
     start = max((m.end() for m in words.SENTENCE_END.finditer(text[:position])), default=0)
@@ -229,6 +250,22 @@ def _references(log: HandLog, said: Said, position: int, subject: HandPhase | No
             if (meant := _meant(log, behind, subject)) is not None:
                 return (meant,), False
             word = words.REFERENCE.search(near, word.end())
+    return (), False
+
+
+def _of_the_parentheses(
+    log: HandLog, said: Said, position: int, subject: HandPhase | None
+) -> tuple[tuple[str, ...], bool]:
+    """'(+0.24 it/s from Phase 1, +2.2 %)', '(-345 MB, -18.9 % from Phase 1)': one reference for all."""
+    text, here = said.passage.words, said.mentions[position].quantity
+    opened, closed = text.rfind("(", 0, here.start), text.find(")", here.end)
+    if opened < 0 or closed < 0 or ")" in text[opened : here.start]:
+        return (), False
+    for other, mention in enumerate(said.mentions):
+        if other != position and opened < mention.quantity.start < closed and mention.role is Role.CHANGE:
+            found = _references(log, said, other, subject)
+            if found[0] or found[1]:
+                return found
     return (), False
 
 

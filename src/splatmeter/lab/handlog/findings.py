@@ -6,23 +6,52 @@ import datetime
 from collections.abc import Callable
 
 from splatmeter.lab.compare.samples import Finding
-from splatmeter.lab.handlog import arithmetic, evidence, memory, splits
+from splatmeter.lab.handlog import (
+    arithmetic,
+    chronology,
+    evidence,
+    memory,
+    quality,
+    ranges,
+    restated,
+    splits,
+    statements,
+    timing,
+)
 from splatmeter.lab.handlog.values import HandLog
 
 RULES: tuple[Callable[[HandLog], list[Finding]], ...] = (
     arithmetic.wrong_changes,
+    statements.not_unchanged,
+    statements.wrong_directions,
+    statements.wrong_ranks,
+    restated.tables_against_sections,
+    restated.restated_figures,
+    restated.two_speeds,
+    timing.times_against_speeds,
+    quality.quality_claims,
+    ranges.impossible_figures,
+    chronology.two_parents,
     splits.leaked_views,
     splits.mixed_counts,
     splits.changed_splits,
     evidence.too_small_for_single_runs,
     evidence.identical_metrics,
     evidence.baseline_from_a_candidate,
+    memory.above_the_card,
     memory.below_the_floor,
     memory.less_for_more_pixels,
     memory.differences_from_estimates,
+)
+DATED: tuple[Callable[[HandLog, datetime.date], list[Finding]], ...] = (
+    chronology.impossible_days,
+    chronology.older_than_its_parent,
 )
 
 
 def audit_log(log: HandLog, today: datetime.date | None = None) -> list[Finding]:
     """What the log's own numbers and words contradict, each with its arithmetic."""
-    return [finding for rule in RULES for finding in rule(log)]
+    day = today or datetime.datetime.now(tz=datetime.timezone.utc).date()
+    found = [finding for rule in RULES for finding in rule(log)]
+    found += [finding for rule in DATED for finding in rule(log, day)]
+    return list(dict.fromkeys(found))

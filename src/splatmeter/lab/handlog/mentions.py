@@ -57,7 +57,7 @@ class Mention:
 _ARROW = re.compile(r"^\s*(?:to|auf|→|->|=>|⟶|➜|down to|up to|bis)\s*(?:only |nur )?[~≈]?\s*$", re.IGNORECASE)
 _WAS = re.compile(
     r"(?:\bwas|\bwar(?:en)?|\bstatt|\binstead of|\bbefore:?|\bvs\.?|\bversus|\bthan|\bgegenüber|\bpreviously|\b(?:up|down) from|"
-    r"\bcompared (?:to|with)|\bzuvor|\bvorher|\bfrom|\bvon|\bals|\bagainst|\bnach)\s*(?:the |den |bisher |vorher )?[~≈(]?\s*$",
+    r"\bcompared (?:to|with)|\bzuvor|\bvorher|\bfrom|\bals|\bagainst|\bnach)\s*(?:the |den |bisher |vorher )?[~≈(]?\s*$",
     re.IGNORECASE,
 )
 _BY = re.compile(r"(?:\bby|\bum|\bsav(?:es?|ed|ing)|\bspart|\bcosts?|\bkostet|\bloses?|\blost|\bverliert|\bgain(?:s|ed)|\bfrees?)\s*(?:about |ca\. |only |nur |another |rund )?[~≈]?\s*$", re.IGNORECASE)
@@ -157,7 +157,7 @@ def _key_of_bare(quantity: Quantity, near: str, after: str, split: str, sentence
         return "gaussians"
     if re.match(r"^\s?(?:\w+\s)?" + f"(?:{words.ITERATIONS.pattern})", after, re.IGNORECASE):
         return "iterations"
-    label = words.tail(near, re.compile(r"[.;,]\s|[)/|→]|->"))
+    label = words.tail(near, re.compile(r"[.;,]\s|\s/\s|[)|→]|->"))
     if _POSITION.search(label):
         return ""
     for metric, pattern in words.METRIC_NAMES.items():
@@ -189,7 +189,7 @@ def _unit_of_heading(quantity: Quantity, key: str, text: str) -> Quantity:
 
 def _role(quantity: Quantity, key: str, text: str, following: Quantity | None) -> Role:
     before, after = text[max(0, quantity.start - 60) : quantity.start], text[quantity.end : quantity.end + 40]
-    clause = words.tail(before, words.CLAUSE_END)
+    clause = words.tail(before, words.CLAUSE_END).rstrip()
     if quantity.unit in ("%", "x"):
         around = _RESOLUTION.search(text[max(0, quantity.start - 6) : quantity.end + 6])
         return Role.SETTING if around or _RUNS.match(after) else Role.CHANGE

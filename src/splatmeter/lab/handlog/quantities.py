@@ -38,7 +38,7 @@ _TIME = r"(?:hours?|stunden?|std|hrs?|h|minutes?|minuten?|mins?|m|seconds?|sekun
 _QUANTITY = re.compile(
     r"(?P<approximate>~|≈|\babout |\baround |\bca\. |\brund |\betwa )?\s?"
     r"(?<![\w.])(?P<sign>[+\-−–±])?(?<![\w.])"
-    r"(?P<number>\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,12})?|\d{1,15}(?:\.\d{1,12})?)"
+    r"(?P<number>\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,12})?|\d{1,15}(?:\.\d{1,12})?(?:e[+-]?\d{1,2}(?!\w))?)"
     r"(?:\s?(?P<scale>[Kk](?![A-Za-z])|M(?![A-Za-z])|(?:million|mio|mill|thousand|tsd)(?:en|\.)?(?!\w)))?[\s-]?"
     rf"(?P<unit>{_PER_SECOND}|{_PER_STEP}|[kKMGT]i?B(?!\w)|dB(?!\w)|%|(?:percent|prozent|fold|fach|times|mal)(?!\w)|[x×](?![\w(])|"
     rf"{_TIME})?(?![\w]|\.\d|,\d{{3}})",
@@ -145,7 +145,8 @@ def _quantity(found: re.Match[str]) -> Quantity:
     unit, factor, turned = _unit(written)
     factor *= _SCALES.get((found["scale"] or "").lower().rstrip(".")[:4].removesuffix("e"), 1.0)
     sign = -1.0 if found["sign"] in ("-", "−", "–") else 1.0
-    half = 0.5 * 10.0 ** -len(digits.partition(".")[2]) if "." in digits or factor > 1 or unit else 0.0
+    decimals, _, exponent = digits.lower().partition(".")[2].partition("e")
+    half = 0.5 * 10.0 ** (int(exponent or 0) - len(decimals)) if "." in digits or factor > 1 or unit else 0.0
     approximate = bool(found["approximate"])
     # "~16.0" promises less than "16.0": a whole unit of its last digit.
     half *= factor * (2.0 if approximate else 1.0)

@@ -18,8 +18,9 @@ _COUNTED = re.compile(
 )
 _CONTRASTED = re.compile(rf"{_NOUN}\s*\(\s*(\d+)\s*(?:vs\.?|versus|against|of|/)\s*(\d+)\s*\)", re.IGNORECASE)
 _OF = re.compile(rf"\b(\d+)\s+of\s+(?:the\s+)?(\d+)\s+(?:\w+\s+)?{_NOUN}", re.IGNORECASE)
-_FEWEST = 3
-"""'1 image pair' and the like count no data set."""
+_DECLARED = re.compile(r"declared changes:[^.]*\bsplit\b|split (?:is|was) (?:another|changed on purpose)", re.IGNORECASE)
+_FEWEST = 6
+"""'1 image pair' and the five training views that people evaluate count no data set."""
 
 
 def holds_out(log: HandLog, phase: HandPhase) -> bool | None:
@@ -98,6 +99,8 @@ def changed_splits(log: HandLog) -> list[Finding]:
             references.add(log.baseline.name)
         others = [log.phase(name) for name in sorted(references)]
         mine = holds_out(log, phase)
+        if any(_DECLARED.search(said.passage.words) for said in phase.said):
+            continue
         changed = [o for o in others if o and mine is not None and holds_out(log, o) not in (None, mine)]
         if changed:
             findings.append(_changed(log, phase, changed))

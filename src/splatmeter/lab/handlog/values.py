@@ -187,4 +187,5 @@ class HandLog:
     def before(self, phase: HandPhase) -> tuple[HandPhase, ...]:
         """The phases that came earlier, oldest first."""
         ordered = self.in_time
-        return ordered[: ordered.index(phase)] if phase in ordered else ordered
+        at = next((i for i, other in enumerate(ordered) if other.name == phase.name), len(ordered))
+        return ordered[:at]
