@@ -2,5 +2,6 @@
 
 from splatmeter.lab.handlog.findings import audit_log
 from splatmeter.lab.handlog.reading import parse_log
+from splatmeter.lab.handlog.understanding import Understanding, understanding
 
-__all__ = ["audit_log", "parse_log"]
+__all__ = ["Understanding", "audit_log", "parse_log", "understanding"]

@@ -18,7 +18,9 @@ def wrong_changes(log: HandLog) -> list[Finding]:
         candidates = _before(log, claim)
         if after is None or not candidates or any(_follows(claim, b, after) for _, b in candidates):
             continue
-        name, before = candidates[0]
+        # A column of changes is usually counted from the baseline, a sentence from the phase before.
+        base = [item for item in candidates if claim.in_table and log.baseline and item[0] == log.baseline.name]
+        name, before = (base or candidates)[0]
         sentence = _pair_sentence(claim, before, after) if claim.before else _sentence(claim, name, before, after)
         kind = "wrong percentage" if claim.before or claim.in_table else "wrong difference"
         wrong.setdefault((kind, sentence), ([], Severity.WRONG))[0].append(claim.line)

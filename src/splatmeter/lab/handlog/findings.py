@@ -13,6 +13,7 @@ from splatmeter.lab.handlog import (
     memory,
     quality,
     ranges,
+    reasoning,
     restated,
     splits,
     statements,
@@ -42,6 +43,15 @@ RULES: tuple[Callable[[HandLog], list[Finding]], ...] = (
     memory.below_the_floor,
     memory.less_for_more_pixels,
     memory.differences_from_estimates,
+    reasoning.already_below,
+    reasoning.spilled_below_the_card,
+    reasoning.outdated_current,
+    reasoning.equal_to_nothing,
+    reasoning.not_the_full_run,
+    reasoning.memory_by_count,
+    reasoning.quality_of_another_run,
+    reasoning.judged_too_early,
+    reasoning.success_without_quality,
 )
 DATED: tuple[Callable[[HandLog, datetime.date], list[Finding]], ...] = (
     chronology.impossible_days,

@@ -69,6 +69,7 @@ _DIFFERENT = re.compile(
 _IMAGES = re.compile(r"^\s*(?:\w+\s){0,2}(?:images?|photos?|views?|cameras?|pictures?|bilder\w*|fotos|ansichten)\b", re.IGNORECASE)
 _RUNS = re.compile(r"^\s*(?:\w+\s)?(?:runs?|repeats?|repetitions?|seeds?|blocks?|läufen?|wiederholungen|tasks?|times|passes|threads?|cores?)\b", re.IGNORECASE)
 _POSITION = re.compile(r"(?:\b(?:line|lines|zeile|step|iter(?:ation)?|schritt|phase|driver|treiber|version|python|cuda|torch|seed|#|every|alle|rtx|gtx|rx|quadro|titan|geforce|nr\.?)[\s~#:]*)$", re.IGNORECASE)
+_LABEL_END = re.compile(r"[.;,]\s|\s/\s|\)(?!\s*:)|[|→]|->")
 _RESOLUTION = re.compile(r"\d{3,5}\s?[x×]\s?\d{3,5}")
 
 
@@ -157,7 +158,7 @@ def _key_of_bare(quantity: Quantity, near: str, after: str, split: str, sentence
         return "gaussians"
     if re.match(r"^\s?(?:\w+\s)?" + f"(?:{words.ITERATIONS.pattern})", after, re.IGNORECASE):
         return "iterations"
-    label = words.tail(near, re.compile(r"[.;,]\s|\s/\s|[)|→]|->"))
+    label = words.tail(near, _LABEL_END)
     if _POSITION.search(label):
         return ""
     for metric, pattern in words.METRIC_NAMES.items():

@@ -218,7 +218,7 @@ def _configuration(
     training = " ".join(text for label, text in said.items() if label.lower().startswith("train"))
     steps = _STEPS.search(training)
     evaluated = re.search(
-        r"(?:iter\w*|step)\s*(\d+)", " ".join(t for k, t in said.items() if "eval" in k.lower()), re.I
+        r"(?:iter\w*|step)\s*(\d+(?:, \d+)*)", " ".join(t for k, t in said.items() if "eval" in k.lower()), re.I
     )
     counts = split_counts(everything) or (None, None)
     return HandConfiguration(
@@ -226,7 +226,8 @@ def _configuration(
         resolution=resolution_of(everything),
         first_step=int(steps[1]) if steps else None,
         last_step=int(steps[2]) if steps else None,
-        evaluated_step=int(evaluated[1]) if evaluated else None,
+        evaluated_step=int(evaluated[1].split(", ")[0]) if evaluated else None,
+        last_evaluated_step=int(evaluated[1].split(", ")[-1]) if evaluated else None,
         start=_start(section.bullets, names),
         train_images=counts[0],
         test_images=counts[1],

@@ -139,6 +139,7 @@ class HandConfiguration:
     first_step: int | None = None
     last_step: int | None = None
     evaluated_step: int | None = None
+    last_evaluated_step: int | None = None
     start: Start | None = None
     train_images: int | None = None
     test_images: int | None = None

@@ -25,7 +25,7 @@ NOT_THE_CARD = _any(
 )  # fmt: skip
 EVALUATION = _any(r"(?<!-)\beval(?:uation|uating)?\b", r"\bauswertung", r"\bvalidation\b", r"\binference\b", r"\bevaluierung")
 TRAINING = _any(r"\btrain(?:ing|s)?\b", r"\btrainings?\w*\b")
-GAUSSIANS = _any(r"\bgaussians?\b(?!-)", r"\bsplats?\b", r"\bgau(?:ß|ss)\w*", r"\bprimitives\b", r"#g\b")
+GAUSSIANS = _any(r"\bgaussians?\b(?!-)", r"\bsplats?\b", r"\bgau(?:ß|ss)(?!ian)\w*", r"\bprimitives\b", r"#g\b")
 ITERATIONS = _any(r"\biterations?\b", r"\biterationen\b", r"\biters?\b", r"\bits\b", r"\bsteps?\b", r"\btrainingsschritte")
 TIME = _any(
     r"\btime\b", r"\btakes?\b", r"\btook\b", r"\bduration\b", r"\bwall\b", r"\b\w*dauer\w*", r"\blaufzeit",
