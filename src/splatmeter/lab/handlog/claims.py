@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from splatmeter.lab.handlog import words
 from splatmeter.lab.handlog.mentions import Mention, Role, key_of_words, memory_key
 from splatmeter.lab.handlog.quantities import Quantity
+from splatmeter.lab.handlog.subjects import named_before
 from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
 
 NEAR = 60
@@ -63,7 +64,7 @@ def _claims(log: HandLog, phase: HandPhase | None, said: Said) -> Iterator[Claim
         key = _key(text, said, mention, value)
         subject = phase or _subject(log, text, mention.quantity.start)
         references, previous = _references(log, said, position, subject)
-        if phase is None and (span := _span(log, text)) is not None and not references:
+        if phase is None and (span := _span(log, text)) is not None:
             references, subject = (span[0],), log.phase(span[1])
         if not references and not previous:
             references, previous = _of_the_parentheses(log, said, position, subject)
@@ -224,9 +225,7 @@ def _span(log: HandLog, text: str) -> tuple[str, str] | None:
 
 def _subject(log: HandLog, text: str, position: int) -> HandPhase | None:
     """The phase that a sentence outside of all entries speaks of."""
-    start = max((m.end() for m in words.SENTENCE_END.finditer(text[:position])), default=0)
-    named = log.called.within(text[start:position])
-    spoken = [name for at, _, name in named if not re.search(rf"(?:{words.REFERENCE.pattern})\s*$", text[start : start + at], re.IGNORECASE)]
+    spoken = named_before(log, text, position, compared=False)
     return log.phase(spoken[0]) if spoken and len(set(spoken)) == 1 else None
 
 
@@ -250,7 +249,9 @@ def _references(log: HandLog, said: Said, position: int, subject: HandPhase | No
             if (meant := _meant(log, behind, subject)) is not None:
                 return (meant,), False
             word = words.REFERENCE.search(near, word.end())
-    return (), False
+    if words.PREVIOUS.search(said.heading):
+        return (), True
+    return ((log.baseline.name,), False) if words.FIRST.search(said.heading) and log.baseline else ((), False)
 
 
 def _of_the_parentheses(

@@ -25,6 +25,12 @@ _SUMMARY = re.compile(
 )
 _SETTINGS = re.compile(r"config|setup|environment|quality.*baseline|measurement|hardware|remark|comment|notes?$|legend|aufbau|umgebung|result$|summary|fazit", re.IGNORECASE)
 _LEADING = re.compile(r"^(?:\W*(?:\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{2,4})\W*)?")
+_SHORT_NAME = re.compile(r"^([A-Za-z]{1,4}[-.]?\d{1,3}[a-z]?)\b(?=\s)")
+_WEEKDAY = re.compile(r"^(mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w{0,8}\b", re.IGNORECASE)
+_WEEKDAYS = (
+    "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
+    "montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag", "sonntag",
+)  # fmt: skip
 _VERSION = re.compile(r"^(v?\d+(?:\.\d+)+)\s+(.+)$")
 
 
@@ -168,9 +174,12 @@ def _of_item(bullet: Bullet) -> Entry:
 def _aliases(title: str) -> list[str]:
     """'0.6 quantised SH' is also '0.6'; 'Phase A: tile culling' also 'tile culling'."""
     found = _VERSION.match(title)
+    short = _SHORT_NAME.match(title)
+    weekday = _WEEKDAY.match(title)
     parts = re.split(r"\s+[-–—]\s+|:\s|\s\(", title)
     extra = [part.strip(" )") for part in parts[1:2] if 3 < len(part) < 40 and not days_in(part)]
-    return [*([found[1], found[2]] if found else []), *extra]
+    days = [day for day in _WEEKDAYS if weekday and day.startswith(weekday[1].lower())]
+    return [*([found[1], found[2]] if found else []), *([short[1]] if short else []), *days, *extra]
 
 
 def of_paragraphs(sections: Sequence[Section]) -> list[Entry]:

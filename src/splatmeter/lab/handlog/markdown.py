@@ -15,6 +15,7 @@ LONGEST_LINE = 20_000
 _HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*\s*$")
 _BULLET = re.compile(r"^(\s*)(?:[-*+•]|(\d{1,4})[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
 _QUOTE = re.compile(r"^\s{0,3}>\s?")
+_ASSIGNED = re.compile(r"^[^=:.]{1,40}=\s?\S")
 _RULE = re.compile(r"^\s*([-*_])(\s*\1){2,}\s*$")
 _SEPARATOR = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _FENCE = re.compile(r"^\s*(```|~~~)")
@@ -147,7 +148,7 @@ def _finish(draft: _Draft) -> Section:
     commas = draft.decimal_commas
     blocks: list[list[tuple[int, str]]] = [[]]
     for line, text in draft.paragraphs:
-        if not text or (blocks[-1] and blocks[-1][-1][0] != line - 1):
+        if not text or (blocks[-1] and _begins_anew(blocks[-1][-1], line, text)):
             blocks.append([])
         if text:
             blocks[-1].append((line, text))
@@ -161,6 +162,11 @@ def _finish(draft: _Draft) -> Section:
         tuple((line, english(plain(text), commas)) for line, text in draft.paragraphs if text),
         tuple(_joined(block, commas) for block in blocks if block),
     )
+
+
+def _begins_anew(last: tuple[int, str], line: int, text: str) -> bool:
+    """'speed = 61' is a statement of its own, and so is the line behind it."""
+    return last[0] != line - 1 or bool(_ASSIGNED.match(text) or _ASSIGNED.match(last[1]))
 
 
 def _joined(pieces: list[tuple[int, str]], commas: bool) -> Text:

@@ -55,6 +55,7 @@ class Mention:
 
 
 _ARROW = re.compile(r"^\s*(?:to|auf|→|->|=>|⟶|➜|down to|up to|bis)\s*(?:only |nur )?[~≈]?\s*$", re.IGNORECASE)
+_INSTEAD = re.compile(r"^\s*(?:instead of|statt|rather than|vs\.?|versus)\s*[~≈]?\s*$", re.IGNORECASE)
 _WAS = re.compile(
     r"(?:\bwas|\bwar(?:en)?|\bstatt|\binstead of|\bbefore:?|\bvs\.?|\bversus|\bthan|\bgegenüber|\bpreviously|\b(?:up|down) from|"
     r"\bcompared (?:to|with)|\bzuvor|\bvorher|\bfrom|\bals|\bagainst|\bnach)\s*(?:the |den |bisher |vorher )?[~≈(]?\s*$",
@@ -85,6 +86,9 @@ def mentions(passage: Passage) -> list[Mention]:
         quantity = _unit_of_heading(quantity, key, text)
         if following is not None and not key and _ARROW.match(text[quantity.end : following.start]):
             key = _key(following, passage, floor, None)  # 'from 1.80 to 1.26 million Gaussians'
+        if following is not None and not key and not quantity.unit and _INSTEAD.match(text[quantity.end : following.start]):
+            key = _key(following, passage, floor, None)  # '19.0 instead of 12.2 it/s'
+            quantity = with_unit(quantity, re.sub(r"^[^A-Za-z%]*", "", following.text)) if key else quantity
         role = _role(quantity, key, text, following)
         if role is Role.BEFORE and following and not quantity.unit and following.unit:
             quantity = with_unit(quantity, re.sub(r"^[^A-Za-z%]*", "", following.text))
@@ -159,13 +163,13 @@ def _key_of_bare(quantity: Quantity, near: str, after: str, split: str, sentence
     if re.match(r"^\s?(?:\w+\s)?" + f"(?:{words.ITERATIONS.pattern})", after, re.IGNORECASE):
         return "iterations"
     label = words.tail(near, _LABEL_END)
+    if re.search(f"{words.PER_SECOND}|{words.PER_STEP}", label, re.IGNORECASE):
+        return "speed"
     if _POSITION.search(label):
         return ""
     for metric, pattern in words.METRIC_NAMES.items():
         if re.search(pattern, label, re.IGNORECASE):
             return f"{_split(label, split)} {metric}"
-    if re.search(r"\bits?/s|\bs/it|\bms/it|\biterations?/s", label, re.IGNORECASE):
-        return "speed"
     if re.search(r"\b[MG]i?B\b", label) and words.MEMORY.search(label):
         return memory_key(label)
     if words.GAUSSIANS.search(label):
@@ -181,11 +185,13 @@ def _key_of_bare(quantity: Quantity, near: str, after: str, split: str, sentence
 
 def _unit_of_heading(quantity: Quantity, key: str, text: str) -> Quantity:
     """'peak MiB: 6,820' and 'ms/it: 31.2': the heading has the unit."""
+    if key.endswith("psnr") and not quantity.unit:
+        return with_unit(quantity, "dB")
     if quantity.unit or key not in ("speed", *PEAKS):
         return quantity
     label = text[max(0, quantity.start - 40) : quantity.start]
-    written = re.findall(r"its?/s|iterations?/s|ms/it(?:er)?|s/it(?:er)?|\b[MG]i?B\b", label, re.IGNORECASE)
-    return with_unit(quantity, written[-1]) if written else quantity
+    written = re.findall(rf"{words.PER_SECOND}|{words.PER_STEP}|\b[MG]i?B\b", label, re.IGNORECASE)
+    return with_unit(quantity, written[-1].replace(".", "")) if written else quantity
 
 
 def _role(quantity: Quantity, key: str, text: str, following: Quantity | None) -> Role:

@@ -8,6 +8,7 @@ from splatmeter.lab.compare.samples import Finding, Severity
 from splatmeter.lab.handlog import words
 from splatmeter.lab.handlog.arithmetic import candidates, lines_text
 from splatmeter.lab.handlog.quantities import Quantity
+from splatmeter.lab.handlog.subjects import named_before
 from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
 
 NOTICEABLE = {"psnr": 0.15, "ssim": 0.005, "lpips": 0.01}
@@ -31,8 +32,7 @@ def quality_claims(log: HandLog) -> list[Finding]:
 
 
 def _named(log: HandLog, text: str, position: int) -> list[HandPhase]:
-    start = max((m.end() for m in words.SENTENCE_END.finditer(text[:position])), default=0)
-    names = dict.fromkeys(name for _, _, name in log.called.within(text[start:position]))
+    names = dict.fromkeys(named_before(log, text, position, compared=False))
     return [phase for name in names if (phase := log.phase(name))]
 
 

@@ -32,8 +32,8 @@ _UNITS = {
 _DURATIONS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3}
 _SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "mio": 1e6, "mill": 1e6, "tsd": 1e3, "thou": 1e3}
 _STEP = r"(?:iterations?|iterationen|iters?|its?|steps?|schritte?n?)"
-_PER_SECOND = rf"{_STEP}\s?(?:/|per\s|pro\s|je\s)\s?(?:seconds?|sekunde|sec|s)(?!\w)"
-_PER_STEP = rf"(?:ms|µs|us|s|secs?|seconds?|millise[ck]\w{{2,5}}|sekunden?)\s?(?:/|per\s|pro\s|je\s)\s?{_STEP}(?!\w)"
+_PER_SECOND = rf"{_STEP}\s?(?:/|per\s|pro\s|je\s)\s?(?:seconds?|sekunde|sec|sek|s)(?!\w)"
+_PER_STEP = rf"(?:ms|µs|us|s|secs?|sek|seconds?|millise[ck]\w{{2,5}}|sekunden?)\s?(?:/|per\s|pro\s|je\s)\s?{_STEP}(?!\w)"
 _TIME = r"(?:hours?|stunden?|std|hrs?|h|minutes?|minuten?|mins?|m|seconds?|sekunden?|secs?|s|ms)(?![\w/])"
 _QUANTITY = re.compile(
     r"(?P<approximate>~|≈|\babout |\baround |\bca\. |\brund |\betwa )?\s?"

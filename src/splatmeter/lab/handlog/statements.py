@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from splatmeter.lab.compare.samples import Finding, Severity
 from splatmeter.lab.handlog import words
 from splatmeter.lab.handlog.arithmetic import candidates, lines_text
-from splatmeter.lab.handlog.mentions import Mention, Role
+from splatmeter.lab.handlog.mentions import Mention, Role, key_of_words
 from splatmeter.lab.handlog.quantities import Quantity, change_percent
+from splatmeter.lab.handlog.subjects import named_before
 from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
 
 CLOSE_ENOUGH = 0.3
 """Percent that people still call the same."""
 _BACK = re.compile(r"(?:\)|again|wieder)", re.IGNORECASE)
-_FASTEST = re.compile(r"\b(?:the |der |die |das )?(?:fastest|quickest|schnellste[rns]?)\b(?P<rest>[^.;]{0,40})", re.IGNORECASE)
+_FASTEST = re.compile(r"\b(?:the |der |die |das |am )?(?:schnellsten|fastest|quickest|schnellste[rns]?)\b(?P<rest>[^.;]{0,40})", re.IGNORECASE)
 _QUALIFIED = re.compile(r"\b(?:without|among|with|under|at|that|which|ohne|mit|unter|bei|apart|except|after|außer|nach)\b", re.IGNORECASE)
 _THAN = re.compile(r"\b(?P<word>faster|slower|schneller|langsamer)\s+(?:than|as|als)\s+", re.IGNORECASE)
 
@@ -44,7 +45,12 @@ def _called_same(said: Said) -> Iterator[tuple[Mention, str, int]]:
         after = [m for m in said.mentions if m.quantity.start >= found.end()][:1]
         for mention in after:
             between = text[found.end() : mention.quantity.start]
-            if mention.role is Role.VALUE and mention.key and re.fullmatch(r"[\s:(=~≈–-]*(?:(?:at|bei|with|mit|zu|as before|zuvor|wie zuvor|wie bisher|still|noch)[\s:(~≈]*){0,2}", between, re.IGNORECASE):
+            about = re.fullmatch(r"\s(?:in |of |bei |an )?(?:the |der |dem )?([\w ]{2,24}?)\s?[(:]\s?", between)
+            named = key_of_words(about[1]) if about else ""
+            if mention.role is Role.VALUE and named and named == mention.key:
+                yield mention, found.group(), found.end()
+                before = []
+            elif mention.role is Role.VALUE and mention.key and re.fullmatch(r"[\s:(=~≈–-]*(?:(?:at|bei|with|mit|zu|as before|zuvor|wie zuvor|wie bisher|still|noch)[\s:(~≈]*){0,2}", between, re.IGNORECASE):
                 yield mention, found.group(), found.end()
                 before = []
         for mention in before:
@@ -138,7 +144,8 @@ def wrong_ranks(log: HandLog) -> list[Finding]:
     for phase, said in everything:
         text = said.passage.words
         for found in _FASTEST.finditer(text):
-            subject = _who(log, phase, text, found.start())
+            behind = [name for at, _, name in log.called.within(found["rest"]) if at < 12]
+            subject = log.phase(behind[0]) if behind else _who(log, phase, text, found.start())
             if subject and not _QUALIFIED.search(found["rest"]):
                 so_far = re.search(r"so far|yet|bisher|bislang", found["rest"], re.IGNORECASE)
                 findings += _not_fastest(log, subject, bool(so_far), said.passage.line_at(found.start()), found.group().strip())
@@ -151,8 +158,7 @@ def wrong_ranks(log: HandLog) -> list[Finding]:
 
 
 def _who(log: HandLog, phase: HandPhase | None, text: str, position: int) -> HandPhase | None:
-    start = max((m.end() for m in words.SENTENCE_END.finditer(text[:position])), default=0)
-    named = {name for _, _, name in log.called.within(text[start:position])}
+    named = set(named_before(log, text, position))
     return log.phase(named.pop()) if len(named) == 1 else phase if not named else None
 
 

@@ -10,10 +10,11 @@ from splatmeter.lab.handlog import words
 from splatmeter.lab.handlog.arithmetic import lines_text
 from splatmeter.lab.handlog.mentions import Mention, Role
 from splatmeter.lab.handlog.quantities import Quantity
+from splatmeter.lab.handlog.subjects import named_before
 from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
 from splatmeter.units import duration_text
 
-LEAST, MOST = 0.95, 1.4
+LEAST, MOST = 0.95, 1.3
 """Of iterations / speed: less is impossible, more is evaluation and saving, within reason."""
 _MORE_THAN_TRAINING = re.compile(r"\bincl|\binkl|\bwith eval|\bmit auswertung|\bend[- ]to[- ]end|\bwall|\btotal|\bgesamt|\bcompil|\bload", re.IGNORECASE)
 _NOT_THE_RUN = re.compile(r"\beval|\bauswertung|\bcompil|\bbuild|\bload|\bsav|\bper (?:view|image)|\bcolmap|\bpreprocess|\brender|\blpips|\bstartup|\bimport", re.IGNORECASE)
@@ -60,9 +61,8 @@ def _timed(log: HandLog) -> Iterator[tuple[HandPhase, Said, Mention, int]]:
 
 
 def _subject(log: HandLog, text: str, position: int) -> HandPhase | None:
-    start = max((m.end() for m in words.SENTENCE_END.finditer(text[:position])), default=0)
-    named = {name for _, _, name in log.called.within(text[start:position])}
-    return log.phase(named.pop()) if len(named) == 1 else None
+    named = named_before(log, text, position)
+    return log.phase(named[-1]) if named else None
 
 
 def _count(said: Said, time: Mention) -> int | None:

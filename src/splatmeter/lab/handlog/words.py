@@ -9,15 +9,17 @@ def _any(*words: str) -> re.Pattern[str]:
     return re.compile("|".join(words), re.IGNORECASE)
 
 
+PER_SECOND = r"(?<![-\w])(?:its?|iters?|iterations?|iterationen|steps?|schritte?)\s?(?:/|per|pro)\s?(?:s|sec|sek|second|sekunde)\b"
+PER_STEP = r"\b(?:m?s|secs?|sek|seconds?|sekunden)\.?\s?(?:/|per|pro|je)\s?(?:its?|iter|iterations?|step|schritt)\b"
 SPEED = _any(
-    r"\bspeed(?!-?\s?up)", r"\bthroughput", r"\btempo\b", r"geschwindigkeit", r"durchsatz", r"\bits?/s\b",
-    r"\bs/it", r"\bms/it", r"\biterations?/s",
+    r"\bspeed(?!-?\s?up)", r"\bthroughput", r"\btempo\b", r"geschwindigkeit", r"durchsatz", r"\b(?:step|iteration|frame) rate\b",
+    PER_SECOND, PER_STEP,
 )  # fmt: skip
 FASTER = _any(
     r"\bfaster\b", r"\bquicker\b", r"\bschneller\b", r"\bspeed-?\s?up\b", r"\bspe?eds? up\b", r"\bbeschleunig"
 )
 SLOWER = _any(r"\bslower\b", r"\blangsamer\b", r"\bslow-?\s?down\b", r"\bslows\b")
-MEMORY = _any(r"\bpeaks?\b", r"\bv?ram\b", r"\bmemory\b", r"\bmem\b", r"\w*speicher\w*\b", r"\bspitzen?\b", r"\bfootprint")
+MEMORY = _any(r"\bpeaks?\b", r"\bv?ram\b", r"\bmemory\b", r"\bmem\b", r"\w*speicher\w*\b", r"\ballocat(?:ed|ion)\b", r"\bbelegt\w*", r"\bspitzen?\b", r"\bfootprint")
 NOT_THE_CARD = _any(
     r"\bshared\b", r"\bdisk\b", r"\bfiles?\b", r"\bply\b", r"\bcheckpoints?\b", r"\bhost\b", r"\bdata ?sets?\b",
     r"\bswap", r"\bpage ?file", r"\bdatei", r"\bfestplatte", r"\bsystem\b", r"\bcpu\b", r"\barbeitsspeicher",
@@ -26,7 +28,7 @@ NOT_THE_CARD = _any(
 EVALUATION = _any(r"(?<!-)\beval(?:uation|uating)?\b", r"\bauswertung", r"\bvalidation\b", r"\binference\b", r"\bevaluierung")
 TRAINING = _any(r"\btrain(?:ing|s)?\b", r"\btrainings?\w*\b")
 GAUSSIANS = _any(r"\bgaussians?\b(?!-)", r"\bsplats?\b", r"\bgau(?:ß|ss)(?!ian)\w*", r"\bprimitives\b", r"#g\b")
-ITERATIONS = _any(r"\biterations?\b", r"\biterationen\b", r"\biters?\b", r"\bits\b", r"\bsteps?\b", r"\btrainingsschritte")
+ITERATIONS = _any(r"\biterations?\b", r"\biterationen\b", r"\biters?\b", r"\bits\b", r"\bsteps?\b", r"\b(?:trainings)?schritten?\b")
 TIME = _any(
     r"\btime\b", r"\btakes?\b", r"\btook\b", r"\bduration\b", r"\bwall\b", r"\b\w*dauer\w*", r"\blaufzeit",
     r"\bzeit\b", r"\bminutes?\b", r"\bbraucht\b", r"\belapsed\b", r"\bfinish",
@@ -96,8 +98,9 @@ PARENT = re.compile(
     r"\bvorgänger\b\s*(?:[:=]|ist\b)?|\b(?:baut|setzt) auf\b|\baufbauend auf\b|\bbasiert auf\b|\bauf basis von\b",
     re.IGNORECASE,
 )
-SENTENCE_END = re.compile(r"(?<![\d])[.!?](?=\s|$)|(?<=\d)[.!?](?=\s+\D|$)|;|\s\|\s|\s[–—]\s")
-CLAUSE_END = re.compile(r"(?<![\d])[.!?](?=\s|$)|(?<=\d)[.!?](?=\s+\D|$)|[;,()](?!\d)|\s\|\s|\s[–—/]\s|\b(?:and|und|but|aber)\b", re.IGNORECASE)
+_ABBREVIATED = "".join(rf"(?<!\b{word})" for word in ("ca", "vs", "nr", "mio", "sek", "min", "inkl", "max", "approx", "st", r"\w"))
+SENTENCE_END = re.compile(rf"(?<![\d]){_ABBREVIATED}[.](?=\s|$)|[!?](?=\s|$)|(?<=\d)[.](?=\s+\D|$)|;|\s\|\s|\s[–—]\s", re.IGNORECASE)
+CLAUSE_END = re.compile(rf"(?<![\d]){_ABBREVIATED}[.](?=\s|$)|[!?](?=\s|$)|(?<=\d)[.](?=\s+\D|$)|[;,()](?!\d)|\s\|\s|\s[–—/]\s|\b(?:and|und|but|aber)\b", re.IGNORECASE)
 
 
 def last_match(pattern: re.Pattern[str], text: str) -> int:
