@@ -19,12 +19,18 @@ def wrong_changes(log: HandLog) -> list[Finding]:
         if after is None or not candidates or any(_follows(claim, b, after) for _, b in candidates):
             continue
         # A column of changes is usually counted from the baseline, a sentence from the phase before.
-        base = [item for item in candidates if claim.in_table and log.baseline and item[0] == log.baseline.name]
+        base = [
+            item for item in candidates if claim.in_table and log.baseline and item[0] == log.baseline.name
+        ]
         name, before = (base or candidates)[0]
-        sentence = _pair_sentence(claim, before, after) if claim.before else _sentence(claim, name, before, after)
+        sentence = (
+            _pair_sentence(claim, before, after) if claim.before else _sentence(claim, name, before, after)
+        )
         kind = "wrong percentage" if claim.before or claim.in_table else "wrong difference"
         wrong.setdefault((kind, sentence), ([], Severity.WRONG))[0].append(claim.line)
-    return [Finding(kind, said, severity, lines_text(lines)) for (kind, said), (lines, severity) in wrong.items()]
+    return [
+        Finding(kind, said, severity, lines_text(lines)) for (kind, said), (lines, severity) in wrong.items()
+    ]
 
 
 def _figure(phase: HandPhase | None, key: str) -> Quantity | None:
@@ -107,7 +113,11 @@ def _pair_sentence(claim: Claim, before: Quantity, after: Quantity) -> str:
         f"{number(before)}) / {number(before)} = {change:+.1f} %, not {claim.quantity.text}"
     )
     share = 100 * after.value / before.value if before.value else 0.0
-    if claim.quantity.unit == "%" and not claim.remaining and abs(share - abs(claim.quantity.value)) <= claim.quantity.half + 0.5:
+    if (
+        claim.quantity.unit == "%"
+        and not claim.remaining
+        and abs(share - abs(claim.quantity.value)) <= claim.quantity.half + 0.5
+    ):
         sentence += f"; {number(after)} is {share:.1f} % of {number(before)}: what remained, not what went"
     return sentence + "."
 

@@ -29,9 +29,14 @@ _NAME = re.compile(
     + r")(?![\w])(?P<laptop>\s?(?:laptop|mobile|max-q|notebook))?",
     re.IGNORECASE,
 )
-_SIZE_AFTER = re.compile(r"^\W{0,3}(?:with |mit |has |hat |PCIe |SXM\d? |GPU |card )?\W?(\d{1,3})[\s-]?G(?:i?B)?\b", re.IGNORECASE)
+_SIZE_AFTER = re.compile(
+    r"^\W{0,3}(?:with |mit |has |hat |PCIe |SXM\d? |GPU |card )?\W?(\d{1,3})[\s-]?G(?:i?B)?\b", re.IGNORECASE
+)
 _SIZE_BEFORE = re.compile(r"(?<![\d.])(\d{1,3})\s?G(?:i?B)?\s+(?:NVIDIA\s+|GeForce\s+)?$", re.IGNORECASE)
-_SIZED_CARD = re.compile(r"(?<![\d.])(\d{1,3})[\s-]?G(?:i?B)?[\s-](?:of VRAM|VRAM|GPU|card|karte|grafikkarte|GDDR\dX?|HBM\w*)\b", re.IGNORECASE)
+_SIZED_CARD = re.compile(
+    r"(?<![\d.])(\d{1,3})[\s-]?G(?:i?B)?[\s-](?:of VRAM|VRAM|GPU|card|karte|grafikkarte|GDDR\dX?|HBM\w*)\b",
+    re.IGNORECASE,
+)
 GIB = 2.0**30
 
 
@@ -56,12 +61,17 @@ def cards_in(text: str, line: int) -> list[Card]:
     for match in _NAME.finditer(text):
         key = re.sub(r"(?<=[a-z])(?=\d)", " ", re.sub(r"[\s-]+", " ", match["card"].lower()))
         sold = _MEMORY.get(key) or _MEMORY.get(key.replace(" ", "")) or ()
-        after, before = _SIZE_AFTER.match(text[match.end() : match.end() + 24]), _SIZE_BEFORE.search(text[: match.start()][-24:])
+        after, before = (
+            _SIZE_AFTER.match(text[match.end() : match.end() + 24]),
+            _SIZE_BEFORE.search(text[: match.start()][-24:]),
+        )
         said = int(after[1]) if after else int(before[1]) if before else None
         count = int(match["number"] or 1)
         if sold or said:
             # "24 GB" of a card are GiB, so the most generous reading of a peak still has to fit.
-            size = GIB * count * (said if said and (not sold or said in sold or match["laptop"]) else max(sold))
+            size = (
+                GIB * count * (said if said and (not sold or said in sold or match["laptop"]) else max(sold))
+            )
             found.append(Card(match["card"], size, said, sold, line, bool(match["laptop"])))
     if not found:
         found = [Card("card", GIB * int(m[1]), int(m[1]), (), line) for m in _SIZED_CARD.finditer(text)]
@@ -72,8 +82,18 @@ def is_capacity(text: str, start: int, end: int) -> bool:
     """Whether the gigabytes at this place are those of a card, not those of a run."""
     near = text[max(0, start - 40) : start]
     named = list(_NAME.finditer(near))
-    if named and re.fullmatch(r"\W{0,3}(?:with |mit |has |hat |PCIe |SXM\d? |GPU |card |von )*\W?", near[named[-1].end() :], re.IGNORECASE):
+    if named and re.fullmatch(
+        r"\W{0,3}(?:with |mit |has |hat |PCIe |SXM\d? |GPU |card |von )*\W?",
+        near[named[-1].end() :],
+        re.IGNORECASE,
+    ):
         return True
-    return bool(re.match(r"[\s-]?(?:of VRAM|VRAM\s+card|GPU|card|karte|grafikkarte|GDDR|HBM)|\s?\W?\s?(?:" + _NAME.pattern + ")", text[end : end + 40], re.IGNORECASE)) or bool(
-        re.search(r"\d\s?(?:G(?:i?B)?)?\s*(?:/|\bof|\bvon)\s*$", near)
-    )
+    return bool(
+        re.match(
+            r"[\s-]?(?:of VRAM|VRAM\s+card|GPU|card|karte|grafikkarte|GDDR|HBM)|\s?\W?\s?(?:"
+            + _NAME.pattern
+            + ")",
+            text[end : end + 40],
+            re.IGNORECASE,
+        )
+    ) or bool(re.search(r"\d\s?(?:G(?:i?B)?)?\s*(?:/|\bof|\bvon)\s*$", near))

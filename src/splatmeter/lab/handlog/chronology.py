@@ -14,7 +14,10 @@ from splatmeter.lab.handlog.values import HandLog, HandPhase
 
 FEWEST_DATED = 4
 """Entries in order that are needed before one is called out of order."""
-_AHEAD = re.compile(r"\bplan|\bdue\b|\bdeadline|\buntil\b|\bnext\b|\bbis\b|\bgeplant|\bscheduled|\btarget|\btodo\b|\beta\b|\bfällig|\bsoll", re.IGNORECASE)
+_AHEAD = re.compile(
+    r"\bplan|\bdue\b|\bdeadline|\buntil\b|\bnext\b|\bbis\b|\bgeplant|\bscheduled|\btarget|\btodo\b|\beta\b|\bfällig|\bsoll",
+    re.IGNORECASE,
+)
 
 
 def impossible_days(log: HandLog, today: datetime.date) -> list[Finding]:
@@ -45,7 +48,11 @@ def older_than_its_parent(log: HandLog, today: datetime.date) -> list[Finding]:
                     f"{phase.name} builds on {parent.name}, but is dated {phase.day.isoformat()}, before it "
                     f"({parent.day.isoformat()})."
                 )
-                findings.append(Finding("older than its parent", sentence, Severity.WRONG, lines_text([_line_of_day(phase)])))
+                findings.append(
+                    Finding(
+                        "older than its parent", sentence, Severity.WRONG, lines_text([_line_of_day(phase)])
+                    )
+                )
     return findings or _out_of_order(log, today)
 
 
@@ -66,7 +73,11 @@ def _out_of_order(log: HandLog, today: datetime.date) -> list[Finding]:
         if _ordered([day for _, day in dated], sign):
             return []
     for sign in (1, -1):
-        odd = [i for i in range(len(dated)) if _ordered([day for j, (_, day) in enumerate(dated) if j != i], sign)]
+        odd = [
+            i
+            for i in range(len(dated))
+            if _ordered([day for j, (_, day) in enumerate(dated) if j != i], sign)
+        ]
         if len(odd) == 1 or (len(odd) == 2 and odd[1] - odd[0] == 1):
             phase, day = dated[odd[-1]]
             neighbour = dated[odd[-1] - 1]
@@ -87,5 +98,7 @@ def two_parents(log: HandLog) -> list[Finding]:
             parents = list(dict.fromkeys(parents_in(said.passage.words, log.called, phase.name)))
             if len(parents) > 1:
                 sentence = f"{phase.name} names {len(parents)} parents in one line, {' and '.join(parents)}: against which is it counted?"
-                findings.append(Finding("two parents", sentence, Severity.DOUBT, lines_text([said.passage.line_at(0)])))
+                findings.append(
+                    Finding("two parents", sentence, Severity.DOUBT, lines_text([said.passage.line_at(0)]))
+                )
     return findings

@@ -21,6 +21,7 @@ _NO_CHANGE = re.compile(
 )
 _OF_BEFORE = re.compile(r"^\s*(?:of|von|des)\s", re.IGNORECASE)
 _INTERVAL = re.compile(r"^\s*\[\s*([+\-−]?\d[\d.]*)\s*%?\s*[,;]\s*([+\-−]?\d[\d.]*)")
+_FROM = re.compile(r"^\s*\(?(?:down |up )?(?:from|instead of|statt|von)\s*[~≈]?\s*$", re.IGNORECASE)
 _ARROW = re.compile(r"^\s*(?:to|auf|→|->|=>|⟶|➜|down to|up to|bis)\s*(?:only |nur )?[~≈]?\s*$", re.IGNORECASE)
 
 
@@ -110,7 +111,13 @@ def _is_no_change(text: str, quantity: Quantity) -> bool:
         or bool(words.NOT_MEASURED.search(before))
         or bool(re.search(r"±\s*$|[\d]\s*[-–]\s*$", inside))
         or ("[" in inside and "]" not in inside[inside.rfind("[") :])
-        or bool(re.search(r"\bevery\b|\balle\b|\bper\b|\banother\b|\bweitere\b|\belsewhere\b", before + text[quantity.end : quantity.end + 16], re.IGNORECASE))
+        or bool(
+            re.search(
+                r"\bevery\b|\balle\b|\bper\b|\banother\b|\bweitere\b|\belsewhere\b",
+                before + text[quantity.end : quantity.end + 16],
+                re.IGNORECASE,
+            )
+        )
     )
 
 
@@ -124,6 +131,8 @@ def _pair(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mention
     earlier = position - 1
     while earlier > 0 and found[earlier].role is Role.CHANGE:
         earlier -= 1
+    if (turned := _turned(text, found, position)) is not None:
+        return turned
     for first, gap in ((earlier - 1, None), (position + 1, here.end)):
         if first < 0 or first + 1 >= len(found):
             continue
@@ -138,6 +147,19 @@ def _pair(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mention
     return None
 
 
+def _turned(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mention, Mention] | None:
+    """'down to 6.8 GB from 12.0 GB, 43 % saved'."""
+    if position < 2:
+        return None
+    after, before = found[position - 2], found[position - 1]
+    if before.role is not Role.BEFORE or after.role is not Role.VALUE or after.key != before.key:
+        return None
+    between = text[after.quantity.end : before.quantity.start]
+    near = text[before.quantity.end : found[position].quantity.start]
+    same = after.quantity.unit == before.quantity.unit and len(near) < NEAR and _same_sentence(near)
+    return (before, after) if same and _FROM.match(between) else None
+
+
 def _apart(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mention, Mention] | None:
     """'falls from 7.11 it/s at step 3090 to 2.04 it/s at step 3110, 3.5-fold': both named, other things between."""
     here = found[position].quantity
@@ -146,7 +168,12 @@ def _apart(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mentio
             for before in found[:position]:
                 between = text[before.quantity.end : after.quantity.start]
                 same = before.key == after.key and before.quantity.unit == after.quantity.unit
-                if before.role is Role.BEFORE and same and 0 < len(between) < 80 and _same_sentence(between + text[after.quantity.end : here.start]):
+                if (
+                    before.role is Role.BEFORE
+                    and same
+                    and 0 < len(between) < 80
+                    and _same_sentence(between + text[after.quantity.end : here.start])
+                ):
                     return before, after
             return None
     return None
@@ -161,7 +188,9 @@ def _near_enough(between: str, follows: bool) -> bool:
 def _attached(text: str, found: tuple[Mention, ...], position: int) -> Mention | None:
     """The figure that a change stands beside: the nearest before it in its sentence, or 'by 0.22 dB to 30.75 dB'."""
     here = found[position].quantity
-    if position + 1 < len(found) and re.match(r"^\s*(?:to|auf)\s+[~≈]?\s*$", text[here.end : found[position + 1].quantity.start]):
+    if position + 1 < len(found) and re.match(
+        r"^\s*(?:to|auf)\s+[~≈]?\s*$", text[here.end : found[position + 1].quantity.start]
+    ):
         following = found[position + 1]
         if following.quantity.unit == here.unit or here.unit in ("%", "x"):
             return following
@@ -169,7 +198,11 @@ def _attached(text: str, found: tuple[Mention, ...], position: int) -> Mention |
         between = text[mention.quantity.end : here.start]
         if len(between) > NEAR or not _same_sentence(between):
             return None
-        if mention.role is Role.VALUE and mention.key != "iterations" and (here.unit in ("%", "x") or mention.quantity.unit in (here.unit, "")):
+        if (
+            mention.role is Role.VALUE
+            and mention.key != "iterations"
+            and (here.unit in ("%", "x") or mention.quantity.unit in (here.unit, ""))
+        ):
             return mention
     return None
 
@@ -183,7 +216,9 @@ def _key(text: str, said: Said, mention: Mention, value: Mention | None) -> str:
     reference = words.REFERENCE.search(after)
     after = after[: reference.start()] if reference else after
     spoken = key_of_words(re.sub(r"\btime\b(?! )", "", after))
-    if value is not None and (not spoken or {spoken, value.key} <= {"speed", "time"} or spoken == "reported peak"):
+    if value is not None and (
+        not spoken or {spoken, value.key} <= {"speed", "time"} or spoken == "reported peak"
+    ):
         return value.key
     if spoken:
         return spoken
@@ -229,17 +264,31 @@ def _subject(log: HandLog, text: str, position: int) -> HandPhase | None:
     return log.phase(spoken[0]) if spoken and len(set(spoken)) == 1 else None
 
 
-def _references(log: HandLog, said: Said, position: int, subject: HandPhase | None) -> tuple[tuple[str, ...], bool]:
+def _references(
+    log: HandLog, said: Said, position: int, subject: HandPhase | None
+) -> tuple[tuple[str, ...], bool]:
     """The phase named behind the claim, else the one named before it in its clause or in the heading."""
     text, here = said.passage.words, said.mentions[position].quantity
-    limit = next((m.quantity.start for m in said.mentions[position + 1 :] if m.role is Role.CHANGE), len(text))
-    after = words.head(text[here.end : min(limit, here.end + 80)], re.compile(r"[;)]|" + words.SENTENCE_END.pattern))
-    clause = words.tail(text[max(0, here.start - 60) : here.start], re.compile(r"[;,(]\s?|" + words.SENTENCE_END.pattern))
+    limit = next(
+        (m.quantity.start for m in said.mentions[position + 1 :] if m.role is Role.CHANGE), len(text)
+    )
+    after = words.head(
+        text[here.end : min(limit, here.end + 80)], re.compile(r"[;)]|" + words.SENTENCE_END.pattern)
+    )
+    clause = words.tail(
+        text[max(0, here.start - 60) : here.start], re.compile(r"[;,(]\s?|" + words.SENTENCE_END.pattern)
+    )
+    if here.unit == "x" and (next_to := log.called.within(after[:30])) and next_to[0][0] <= 5:
+        return (next_to[0][2],), False  # '1.29x start'
     for near in (after, clause, said.heading):
         word = words.REFERENCE.search(near)
         while word:
             behind = near[word.end() : word.end() + 45]
-            named = [n for at, _, n in log.called.within(behind) if at < 25 and (subject is None or n != subject.name)]
+            named = [
+                n
+                for at, _, n in log.called.within(behind)
+                if at < 25 and (subject is None or n != subject.name)
+            ]
             if named:
                 return (named[0],), False
             if words.PREVIOUS.search(behind[:30]):
@@ -272,7 +321,13 @@ def _of_the_parentheses(
 
 def _meant(log: HandLog, words_said: str, subject: HandPhase | None) -> str | None:
     """'with the new rasteriser' is the paragraph that begins 'Then came the new rasteriser'."""
-    spoken = set(re.findall(r"[a-zäöüß]{5,}", words.head(words_said, words.CLAUSE_END).lower())) - {"before", "without", "first"}
+    spoken = set(re.findall(r"[a-zäöüß]{5,}", words.head(words_said, words.CLAUSE_END).lower())) - {
+        "before",
+        "without",
+        "first",
+    }
     earlier = log.before(subject) if subject else log.phases
-    fitting = [p.name for p in earlier if spoken and spoken <= set(re.findall(r"[a-zäöüß]{5,}", p.title.lower()))]
+    fitting = [
+        p.name for p in earlier if spoken and spoken <= set(re.findall(r"[a-zäöüß]{5,}", p.title.lower()))
+    ]
     return fitting[0] if len(fitting) == 1 else None

@@ -23,7 +23,10 @@ _SUMMARY = re.compile(
     r"^\W*(?:altogether|overall|in total|totals?\b|summary|in summary|conclusion|fazit|insgesamt|zusammenfass|todo|next|goal|setup|hardware|unterm strich|all in all)",
     re.IGNORECASE,
 )
-_SETTINGS = re.compile(r"config|setup|environment|quality.*baseline|measurement|hardware|remark|comment|notes?$|legend|aufbau|umgebung|result$|summary|fazit", re.IGNORECASE)
+_SETTINGS = re.compile(
+    r"config|setup|environment|quality.*baseline|measurement|hardware|remark|comment|notes?$|legend|aufbau|umgebung|result$|summary|fazit",
+    re.IGNORECASE,
+)
 _LEADING = re.compile(r"^(?:\W*(?:\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{2,4})\W*)?")
 _SHORT_NAME = re.compile(r"^([A-Za-z]{1,4}[-.]?\d{1,3}[a-z]?)\b(?=\s)")
 _WEEKDAY = re.compile(r"^(mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w{0,8}\b", re.IGNORECASE)
@@ -75,7 +78,9 @@ def of_section(section: Section) -> Entry:
     for table in section.tables:
         if is_list_of_figures(table):
             said += list(_figures_said(table))
-    return Entry(phase_name(section.title), section.title, section.line, said, _aliases(section.title), section)
+    return Entry(
+        phase_name(section.title), section.title, section.line, said, _aliases(section.title), section
+    )
 
 
 def is_list_of_figures(table: Table) -> bool:
@@ -117,12 +122,20 @@ def columns_as_entries(table: Table) -> list[Entry]:
         if i not in change and table.header[i]:
             rows = zip(table.rows, table.lines, strict=True)
             said = [say(one_line(f"{row[0]}: {row[i]}", line)) for row, line in rows]
-            entries.append(Entry(table.header[i], table.header[i], table.lines[0] if table.lines else 0, said))
+            entries.append(
+                Entry(table.header[i], table.header[i], table.lines[0] if table.lines else 0, said)
+            )
     return entries
 
 
 def _is_change(head: str) -> bool:
-    return bool(re.search(r"change|Δ|delta|diff|gain|speed-?up|änderung|\bvs\b|against|gegenüber|%|±|\brel", head, re.IGNORECASE))
+    return bool(
+        re.search(
+            r"change|Δ|delta|diff|gain|speed-?up|änderung|\bvs\b|against|gegenüber|%|±|\brel",
+            head,
+            re.IGNORECASE,
+        )
+    )
 
 
 def is_comparison(table: Table) -> bool:
@@ -148,7 +161,11 @@ def rows_of(table: Table) -> list[Entry]:
 def _name_column(table: Table) -> int:
     for i in range(len(table.header)):
         cells = [row[i] for row in table.rows]
-        if cells and not key_of_words(table.header[i]) and sum(bool(re.search("[A-Za-z]", cell)) for cell in cells) * 2 > len(cells):
+        if (
+            cells
+            and not key_of_words(table.header[i])
+            and sum(bool(re.search("[A-Za-z]", cell)) for cell in cells) * 2 > len(cells)
+        ):
             return i
     return 0
 
@@ -164,10 +181,15 @@ def _of_item(bullet: Bullet) -> Entry:
     words = bullet.whole.words
     days = [day for day in days_in(words) if day.start < 3]
     rest = words[days[0].start + len(days[0].text) :].lstrip(" –—-:,()") if days else words
-    head = re.split(r":\s|\.\s|\s\(|\s[–—]\s|,\s", rest, maxsplit=1)[0][:60].strip(" .") or f"item {bullet.line}"
+    head = (
+        re.split(r":\s|\.\s|\s\(|\s[–—]\s|,\s", rest, maxsplit=1)[0][:60].strip(" .") or f"item {bullet.line}"
+    )
     aliases = _aliases(head)
     if bullet.ordinal is not None:
-        aliases += [f"{word} {bullet.ordinal}" for word in ("step", "phase", "schritt", "punkt", "item", "nr.", "#", "no.", "eintrag", "run")]
+        aliases += [
+            f"{word} {bullet.ordinal}"
+            for word in ("step", "phase", "schritt", "punkt", "item", "nr.", "#", "no.", "eintrag", "run")
+        ]
     return Entry(head, words[:80], bullet.line, said, aliases)
 
 
@@ -216,10 +238,16 @@ def _without_labels(sections: Sequence[Section], tables: Sequence[Table]) -> tup
     rows = [entry for table in tables for entry in rows_of(table)]
     if sum(measures(entry.said) for entry in rows) > 1:
         return rows, set()
-    listed = [entry for section in sections if not _SETTINGS.search(section.title) for entry in of_list(section)]
+    listed = [
+        entry for section in sections if not _SETTINGS.search(section.title) for entry in of_list(section)
+    ]
     if listed:
         return listed, set()
-    headed = [s for s in sections if s.level > 1 and not _SETTINGS.search(s.title) and not s.tables and measures(of_section(s).said)]
+    headed = [
+        s
+        for s in sections
+        if s.level > 1 and not _SETTINGS.search(s.title) and not s.tables and measures(of_section(s).said)
+    ]
     if len(headed) > 1:
         return [of_section(section) for section in headed], {id(section) for section in headed}
     turned = [table for section in sections for table in section.tables if is_turned(table)]

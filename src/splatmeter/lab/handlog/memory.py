@@ -27,10 +27,21 @@ BYTES_PER_PIXEL = 12
 """The original keeps each photo on the card as three floats a pixel."""
 GIB_IN_GB = 2.0**30 / 1e9
 """Who writes GB may mean GiB: the floor has to be missed in both."""
-_OTHER_TRAINERS = re.compile(r"\bsplatmeter\b|\bgsplat\b|nerfstudio|opensplat|\bbrush\b|lichtfeld|\bpostshot\b", re.IGNORECASE)
-_PHOTOS_ELSEWHERE = re.compile(r"data[_-]device\W+cpu|(?:photos|images) (?:to|on|in) (?:the )?(?:host|cpu|ram)|bilder im ram", re.IGNORECASE)
-_FEWER_HARMONICS = re.compile(r"\bSH[\s-]?(?:degree|grad)?\s?[0-2]\b|\bno SH\b|ohne SH|\bfp16|half[- ]precision|halbe genauigkeit|quanti[sz]ed|compress", re.IGNORECASE)
-_SPILLS = re.compile(r"\bspill|\bshared\b|\bswap|\boverflow|\bunified|\boffload|\bauslager|\boom\b|out of memory", re.IGNORECASE)
+_OTHER_TRAINERS = re.compile(
+    r"\bsplatmeter\b|\bgsplat\b|nerfstudio|opensplat|\bbrush\b|lichtfeld|\bpostshot\b", re.IGNORECASE
+)
+_PHOTOS_ELSEWHERE = re.compile(
+    r"data[_-]device\W+cpu|(?:photos|images) (?:to|on|in) (?:the )?(?:host|cpu|ram)|bilder im ram",
+    re.IGNORECASE,
+)
+_FEWER_HARMONICS = re.compile(
+    r"\bSH[\s-]?(?:degree|grad)?\s?[0-2]\b|\bno SH\b|ohne SH|\bfp16|half[- ]precision|halbe genauigkeit|quanti[sz]ed|compress",
+    re.IGNORECASE,
+)
+_SPILLS = re.compile(
+    r"\bspill|\bshared\b|\bswap|\boverflow|\bunified|\boffload|\bauslager|\boom\b|out of memory",
+    re.IGNORECASE,
+)
 
 
 def photo_size(log: HandLog, resolution: int | None) -> tuple[int, int] | None:
@@ -110,7 +121,9 @@ def above_the_card(log: HandLog) -> list[Finding]:
                     f"{mention.key} {mention.quantity.text} is more than the {largest.name} of the log has: "
                     f"{largest.bytes / 2**30:.0f} GiB = {gigabytes(largest.bytes)}."
                 )
-                findings.append(Finding("memory above the card", sentence, Severity.WRONG, f"line {mention.line}"))
+                findings.append(
+                    Finding("memory above the card", sentence, Severity.WRONG, f"line {mention.line}")
+                )
     return findings
 
 

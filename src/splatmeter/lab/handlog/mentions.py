@@ -56,20 +56,33 @@ class Mention:
 
 _ARROW = re.compile(r"^\s*(?:to|auf|→|->|=>|⟶|➜|down to|up to|bis)\s*(?:only |nur )?[~≈]?\s*$", re.IGNORECASE)
 _INSTEAD = re.compile(r"^\s*(?:instead of|statt|rather than|vs\.?|versus)\s*[~≈]?\s*$", re.IGNORECASE)
+_NOW = re.compile(r"^\s*(?:now |nun )?(?:at|to|auf|bei)\s*$", re.IGNORECASE)
 _WAS = re.compile(
     r"(?:\bwas|\bwar(?:en)?|\bstatt|\binstead of|\bbefore:?|\bvs\.?|\bversus|\bthan|\bgegenüber|\bpreviously|\b(?:up|down) from|"
     r"\bcompared (?:to|with)|\bzuvor|\bvorher|\bfrom|\bals|\bagainst|\bnach)\s*(?:the |den |bisher |vorher )?[~≈(]?\s*$",
     re.IGNORECASE,
 )
-_BY = re.compile(r"(?:\bby|\bum|\bsav(?:es?|ed|ing)|\bspart|\bcosts?|\bkostet|\bloses?|\blost|\bverliert|\bgain(?:s|ed)|\bfrees?)\s*(?:about |ca\. |only |nur |another |rund )?[~≈]?\s*$", re.IGNORECASE)
+_BY = re.compile(
+    r"(?:\bby|\bum|\bsav(?:es?|ed|ing)|\bspart|\bcosts?|\bkostet|\bloses?|\blost|\bverliert|\bgain(?:s|ed)|\bfrees?)\s*(?:about |ca\. |only |nur |another |rund )?[~≈]?\s*$",
+    re.IGNORECASE,
+)
 _DIFFERENT = re.compile(
     r"^\s*(?:less|more|fewer|lower|higher|worse|better|faster|slower|below|above|weniger|mehr|schlechter|besser|niedriger|"
     r"höher|schneller|langsamer|saved|drop|reduction|loss|gain|off|shorter|longer|kürzer|länger|smaller|larger|unter|über)\b",
     re.IGNORECASE,
 )
-_IMAGES = re.compile(r"^\s*(?:\w+\s){0,2}(?:images?|photos?|views?|cameras?|pictures?|bilder\w*|fotos|ansichten)\b", re.IGNORECASE)
-_RUNS = re.compile(r"^\s*(?:\w+\s)?(?:runs?|repeats?|repetitions?|seeds?|blocks?|läufen?|wiederholungen|tasks?|times|passes|threads?|cores?)\b", re.IGNORECASE)
-_POSITION = re.compile(r"(?:\b(?:line|lines|zeile|step|iter(?:ation)?|schritt|phase|driver|treiber|version|python|cuda|torch|seed|#|every|alle|rtx|gtx|rx|quadro|titan|geforce|nr\.?)[\s~#:]*)$", re.IGNORECASE)
+_IMAGES = re.compile(
+    r"^\s*(?:\w+\s){0,2}(?:images?|photos?|views?|cameras?|pictures?|bilder\w*|fotos|ansichten)\b",
+    re.IGNORECASE,
+)
+_RUNS = re.compile(
+    r"^\s*(?:\w+\s)?(?:runs?|repeats?|repetitions?|seeds?|blocks?|läufen?|wiederholungen|tasks?|times|passes|threads?|cores?)\b",
+    re.IGNORECASE,
+)
+_POSITION = re.compile(
+    r"(?:\b(?:line|lines|zeile|step|iter(?:ation)?|schritt|phase|driver|treiber|version|python|cuda|torch|seed|#|every|alle|rtx|gtx|rx|quadro|titan|geforce|nr\.?)[\s~#:]*)$",
+    re.IGNORECASE,
+)
 _LABEL_END = re.compile(r"[.;,]\s|\s/\s|\)(?!\s*:)|[|→]|->")
 _RESOLUTION = re.compile(r"\d{3,5}\s?[x×]\s?\d{3,5}")
 
@@ -83,10 +96,17 @@ def mentions(passage: Passage) -> list[Mention]:
         following = found[position + 1] if position + 1 < len(found) else None
         floor = found[position - 1].end if position else 0
         key = _key(quantity, passage, floor, following)
+        if not key and not quantity.unit and made and made[-1].quantity.unit == "dB" and _NOW.match(text[floor : quantity.start]):
+            key = made[-1].key  # 'better by 0.21 dB at 25.21'
         quantity = _unit_of_heading(quantity, key, text)
         if following is not None and not key and _ARROW.match(text[quantity.end : following.start]):
             key = _key(following, passage, floor, None)  # 'from 1.80 to 1.26 million Gaussians'
-        if following is not None and not key and not quantity.unit and _INSTEAD.match(text[quantity.end : following.start]):
+        if (
+            following is not None
+            and not key
+            and not quantity.unit
+            and _INSTEAD.match(text[quantity.end : following.start])
+        ):
             key = _key(following, passage, floor, None)  # '19.0 instead of 12.2 it/s'
             quantity = with_unit(quantity, re.sub(r"^[^A-Za-z%]*", "", following.text)) if key else quantity
         role = _role(quantity, key, text, following)
@@ -120,7 +140,10 @@ def key_of_words(text: str, split: str = "test", stage: str = "") -> str:
 
 def memory_key(before: str, after: str = "", context: str = "") -> str:
     for text in (before, after, context):
-        evaluation, training = words.last_match(words.EVALUATION, text), words.last_match(words.TRAINING, text)
+        evaluation, training = (
+            words.last_match(words.EVALUATION, text),
+            words.last_match(words.TRAINING, text),
+        )
         if max(evaluation, training) >= 0:
             return "evaluation peak" if evaluation > training else "training peak"
     return "reported peak"
@@ -148,7 +171,9 @@ def _key(quantity: Quantity, passage: Passage, floor: int, following: Quantity |
             return "time" if timed else ""
         case "B":
             clause = words.tail(sentence, words.CLAUSE_END) + after
-            if words.NOT_THE_CARD.search(clause) or re.search(r"\bshared\b|\bdisk\b", passage.context, re.IGNORECASE):
+            if words.NOT_THE_CARD.search(clause) or re.search(
+                r"\bshared\b|\bdisk\b", passage.context, re.IGNORECASE
+            ):
                 return ""
             return memory_key(sentence, after, passage.context)
         case "%" | "x":
@@ -178,7 +203,11 @@ def _key_of_bare(quantity: Quantity, near: str, after: str, split: str, sentence
         return "loss"
     if words.OPACITY.search(label):
         return "opacity"
-    if quantity.text.lower().endswith("k") and quantity.value >= 1000 and re.match(r"^\s*(?:in|took|takes)\b", after):
+    if (
+        quantity.text.lower().endswith("k")
+        and quantity.value >= 1000
+        and re.match(r"^\s*(?:in|took|takes)\b", after)
+    ):
         return "iterations"
     return ""
 
@@ -202,13 +231,23 @@ def _role(quantity: Quantity, key: str, text: str, following: Quantity | None) -
         return Role.SETTING if around or _RUNS.match(after) else Role.CHANGE
     if quantity.unit == "B" and is_capacity(text, quantity.start, quantity.end):
         return Role.SETTING
-    if key == "iterations" or (not quantity.unit and not key and (_IMAGES.match(after) or _RUNS.match(after))):
+    if key == "iterations" or (
+        not quantity.unit and not key and (_IMAGES.match(after) or _RUNS.match(after))
+    ):
         return Role.SETTING
     if not key:
         return Role.SETTING if _POSITION.search(before) or quantity.unit else Role.UNKNOWN
-    if _BY.search(before) or (quantity.signed and (quantity.unit or "(" in before)) or (quantity.unit and _DIFFERENT.match(after)):
+    if (
+        _BY.search(before)
+        or (quantity.signed and (quantity.unit or "(" in before))
+        or (quantity.unit and _DIFFERENT.match(after))
+    ):
         return Role.CHANGE
-    if following and following.unit in (quantity.unit, "B", "dB", "it/s", "") and _ARROW.match(text[quantity.end : following.start]):
+    if (
+        following
+        and following.unit in (quantity.unit, "B", "dB", "it/s", "")
+        and _ARROW.match(text[quantity.end : following.start])
+    ):
         return Role.BEFORE
     if words.NOT_MEASURED.search(clause) or (words.NOT_MEASURED.search(after[:14]) and "(" not in after[:14]):
         return Role.WISHED

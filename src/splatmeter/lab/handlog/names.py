@@ -70,7 +70,9 @@ class Names:
                     self._of.setdefault(alias.lower(), name)
         words = sorted(filter(None, self._of), key=len, reverse=True)
         pattern = "|".join(re.escape(word) for word in words)
-        self._pattern = re.compile(rf"(?<![\w.-])(?:{pattern})(?![\w-]|\.\d)", re.IGNORECASE) if words else None
+        self._pattern = (
+            re.compile(rf"(?<![\w.-])(?:{pattern})(?![\w-]|\.\d)", re.IGNORECASE) if words else None
+        )
 
     def within(self, text: str) -> list[tuple[int, int, str]]:
         """Start, end and name of each phase that a text speaks of, in order."""

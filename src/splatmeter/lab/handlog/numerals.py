@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_COMMA_DECIMAL = re.compile(r"(?<![\d.,])\d{1,4},(?:\d{1,2}|\d{4,6})(?![\d,])(?!\.\d)|(?<![\d.,])0,\d{3}(?!\d)")
+_COMMA_DECIMAL = re.compile(
+    r"(?<![\d.,])\d{1,4},(?:\d{1,2}|\d{4,6})(?![\d,])(?!\.\d)|(?<![\d.,])0,\d{3}(?!\d)"
+)
 _POINT_DECIMAL = re.compile(r"(?<![\d.,])\d{1,4}\.(?:\d{1,2}|\d{4,6})(?![\d.])|(?<![\d.,])0\.\d{3}(?!\d)")
 _POINT_THOUSANDS = re.compile(r"(?<![\d.,])([1-9]\d{0,2})((?:\.\d{3})+)(?![\d.]*\d)")
 _ANY_COMMA_DECIMAL = re.compile(r"(?<![\d.,])(\d{1,6}),(\d{1,6})(?![\d,]|\.\d)")
@@ -28,10 +30,10 @@ def has_decimal_commas(text: str) -> bool:
 
 def english(text: str, decimal_commas: bool) -> str:
     """The same text with 54.10 and 7000 for whatever stood there."""
-    text = spread(_PLAIN_SPACED.sub(_joined, _SPACED.sub(_joined, text)))
+    text = _PLAIN_SPACED.sub(_joined, _SPACED.sub(_joined, text))
     if not decimal_commas:
-        return _LEADING_ZERO.sub(r"0.\1", _WITH_UNIT.sub(r"\1.\2", text))
-    return _ANY_COMMA_DECIMAL.sub(r"\1.\2", _POINT_THOUSANDS.sub(_joined, text))
+        return spread(_LEADING_ZERO.sub(r"0.\1", _WITH_UNIT.sub(r"\1.\2", text)))
+    return spread(_ANY_COMMA_DECIMAL.sub(r"\1.\2", _POINT_THOUSANDS.sub(_joined, text)))
 
 
 def _joined(found: re.Match[str]) -> str:

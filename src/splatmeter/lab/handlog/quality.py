@@ -18,12 +18,16 @@ _SIGN = {"psnr": 1, "ssim": 1, "lpips": -1}
 
 def quality_claims(log: HandLog) -> list[Finding]:
     findings: list[Finding] = []
-    homes = [(phase, said) for phase in log.phases for said in phase.said] + [(None, said) for said in log.loose]
+    homes = [(phase, said) for phase in log.phases for said in phase.said] + [
+        (None, said) for said in log.loose
+    ]
     for home, said in homes:
         text = said.passage.words
         for pattern, wanted in ((words.NO_QUALITY_LOSS, 0), (words.BETTER_QUALITY, 1)):
             for found in pattern.finditer(text):
-                if words.NOT_MEASURED.search(text[max(0, found.start() - 40) : found.start()]) or re.search(r"\bmust|\bmuss|\bdarf", text[: found.start()][-40:], re.I):
+                if words.NOT_MEASURED.search(text[max(0, found.start() - 40) : found.start()]) or re.search(
+                    r"\bmust|\bmuss|\bdarf", text[: found.start()][-40:], re.I
+                ):
                     continue
                 for phase in [home] if home else _named(log, text, found.start()):
                     finding = _contradicted(log, phase, said, found, wanted)
@@ -36,7 +40,9 @@ def _named(log: HandLog, text: str, position: int) -> list[HandPhase]:
     return [phase for name in names if (phase := log.phase(name))]
 
 
-def _contradicted(log: HandLog, phase: HandPhase, said: Said, found: re.Match[str], wanted: int) -> Finding | None:
+def _contradicted(
+    log: HandLog, phase: HandPhase, said: Said, found: re.Match[str], wanted: int
+) -> Finding | None:
     """Only if every phase that may be meant contradicts the claim."""
     for metric, least in NOTICEABLE.items():
         key = f"test {metric}"
@@ -52,7 +58,9 @@ def _contradicted(log: HandLog, phase: HandPhase, said: Said, found: re.Match[st
                 f"{phase.name}: '{found.group()}', but {metric.upper()} is {own.quantity.text} after "
                 f"{other.figures[key].quantity.text} of {other.name} ({own.quantity.value - other.figures[key].quantity.value:+.3g})."
             )
-            return Finding("quality claim", sentence, Severity.WRONG, lines_text([said.passage.line_at(found.start())]))
+            return Finding(
+                "quality claim", sentence, Severity.WRONG, lines_text([said.passage.line_at(found.start())])
+            )
     return None
 
 

@@ -174,7 +174,11 @@ def _unit(written: str) -> tuple[str, float, bool]:
         return "it/s", {"ms": 1e-3, "millise": 1e-3, "µs": 1e-6, "us": 1e-6}.get(per_step[1], 1.0), True
     if re.match(r"(?:it|st|sch)\w*(?:/|per|pro|je)s", written):
         return "it/s", 1.0, False
-    return "s", _DURATIONS["ms" if written == "ms" else written[0] if not written.startswith("st") else "h"], False
+    return (
+        "s",
+        _DURATIONS["ms" if written == "ms" else written[0] if not written.startswith("st") else "h"],
+        False,
+    )
 
 
 def _turned(quantity: Quantity) -> Quantity:

@@ -34,7 +34,9 @@ def impossible_figures(log: HandLog) -> list[Finding]:
             low, high, why = bounds
             if not low <= mention.quantity.value <= high:
                 sentence = f"{mention.key} {mention.quantity.text} cannot be: {why}."
-                findings.append(Finding("impossible figure", sentence, Severity.WRONG, lines_text([mention.line])))
+                findings.append(
+                    Finding("impossible figure", sentence, Severity.WRONG, lines_text([mention.line]))
+                )
     return findings + _more_than_all(log)
 
 
@@ -46,8 +48,14 @@ def _is_result(said: Said, mention: Mention) -> bool:
         return mention.role is Role.VALUE
     text = said.passage.words
     label, rest = text[: mention.quantity.start], text[mention.quantity.end :]
-    compares = re.search(r"Δ|delta|change|diff|gain|sav|änderung|\bvs\b|from|against|than|gegenüber|reduc|less|weniger", label + rest, re.IGNORECASE)
-    return mention.quantity.value < 0 and bool(_ALONE.match(label)) and not compares and len(said.mentions) == 1
+    compares = re.search(
+        r"Δ|delta|change|diff|gain|sav|änderung|\bvs\b|from|against|than|gegenüber|reduc|less|weniger",
+        label + rest,
+        re.IGNORECASE,
+    )
+    return (
+        mention.quantity.value < 0 and bool(_ALONE.match(label)) and not compares and len(said.mentions) == 1
+    )
 
 
 def _more_than_all(log: HandLog) -> list[Finding]:
@@ -56,8 +64,12 @@ def _more_than_all(log: HandLog) -> list[Finding]:
     for said in [*log.loose, *(said for phase in log.phases for said in phase.said)]:
         for mention in said.mentions:
             behind = said.passage.words[mention.quantity.end : mention.quantity.end + 24]
-            less = re.match(r"^\s*(?:less|fewer|reduction|weniger|lower|saved|smaller)\b", behind, re.IGNORECASE)
+            less = re.match(
+                r"^\s*(?:less|fewer|reduction|weniger|lower|saved|smaller)\b", behind, re.IGNORECASE
+            )
             if mention.quantity.unit == "%" and less and abs(mention.quantity.value) > 100:
                 sentence = f"'{mention.quantity.text}{behind[: less.end()]}' cannot be: nothing can shrink by more than all of it."
-                findings.append(Finding("impossible figure", sentence, Severity.WRONG, lines_text([mention.line])))
+                findings.append(
+                    Finding("impossible figure", sentence, Severity.WRONG, lines_text([mention.line]))
+                )
     return findings

@@ -21,7 +21,7 @@ from splatmeter.lab.handlog.values import (
     TableRow,
 )
 from splatmeter.lab.handlog.markdown import Bullet, Section, Table, marks, parse_sections
-from splatmeter.lab.handlog.mentions import Mention
+from splatmeter.lab.handlog.mentions import Mention, key_of_words
 from splatmeter.lab.handlog.names import Names, match_name
 from splatmeter.lab.handlog.quantities import first_quantity
 from splatmeter.lab.handlog.words import PARENT
@@ -124,13 +124,20 @@ def parents_in(text: str, called: Names, name: str) -> list[str]:
 
 def _figure(item: Said, mention: Mention) -> Figure:
     rest = item.passage.words[mention.quantity.end : mention.quantity.end + 40]
-    estimated = mention.quantity.approximate or bool(re.match(r"\s*\(?(?:estimate|geschätzt)", rest, re.IGNORECASE))
+    estimated = mention.quantity.approximate or bool(
+        re.match(r"\s*\(?(?:estimate|geschätzt)", rest, re.IGNORECASE)
+    )
     return Figure(mention.quantity, mention.line, item.passage.words, estimated=estimated)
 
 
 def _iterations(loose: Sequence[Said]) -> int | None:
     """If the log gives one number of iterations for every run."""
-    found = {int(m.quantity.value) for item in loose for m in item.mentions if m.key == "iterations" and m.quantity.value >= 50}
+    found = {
+        int(m.quantity.value)
+        for item in loose
+        for m in item.mentions
+        if m.key == "iterations" and m.quantity.value >= 50
+    }
     return found.pop() if len(found) == 1 else None
 
 
@@ -141,7 +148,7 @@ def split_counts(text: str) -> tuple[int, int] | None:
 
 
 def _is_phase(section: Section) -> bool:
-    keys = {key_of_label(bullet.label) for bullet in section.bullets}
+    keys = {key_of_label(bullet.label) or key_of_words(bullet.label) for bullet in section.bullets}
     status = any(bullet.label.lower() in ("status", "verdict") for bullet in section.bullets)
     return section.level >= 2 and ("speed" in keys or status)
 
@@ -218,7 +225,9 @@ def _configuration(
     training = " ".join(text for label, text in said.items() if label.lower().startswith("train"))
     steps = _STEPS.search(training)
     evaluated = re.search(
-        r"(?:iter\w*|step)\s*(\d+(?:, \d+)*)", " ".join(t for k, t in said.items() if "eval" in k.lower()), re.I
+        r"(?:iter\w*|step)\s*(\d+(?:, \d+)*)",
+        " ".join(t for k, t in said.items() if "eval" in k.lower()),
+        re.I,
     )
     counts = split_counts(everything) or (None, None)
     return HandConfiguration(

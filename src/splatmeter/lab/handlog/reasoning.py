@@ -17,12 +17,21 @@ _STILL_TO_DO = re.compile(
     r"\b(?:below|under|unter)\s*$",
     re.IGNORECASE,
 )
-_SPILLED = re.compile(r"\b(?:causes?|visible|spike in|used|uses|spills? (?:in)?to)\b[^.;]{0,40}\bshared\b|\bshared\b[^.;]{0,30}\b(?:visible|spike|used|usage)\b", re.IGNORECASE)
+_SPILLED = re.compile(
+    r"\b(?:causes?|visible|spike in|used|uses|spills? (?:in)?to)\b[^.;]{0,40}\bshared\b|\bshared\b[^.;]{0,30}\b(?:visible|spike|used|usage)\b",
+    re.IGNORECASE,
+)
 _NOT_SPILLED = re.compile(r"\bzero\b|\bno\b|\beliminat|\bwithout\b|\bnone\b|\bkein|\bnot\b", re.IGNORECASE)
 _CURRENT = re.compile(r"^\W*(?:current|currently|aktuell\w*|derzeit\w*)\b", re.IGNORECASE)
-_AS_BASELINE = re.compile(r"\b(?:metrics|quality|psnr|ssim|lpips)\b[^.;]{0,30}\b(?:identical|same|equal|unchanged)\b[^.;]{0,12}\bbaseline\b", re.IGNORECASE)
+_AS_BASELINE = re.compile(
+    r"\b(?:metrics|quality|psnr|ssim|lpips)\b[^.;]{0,30}\b(?:identical|same|equal|unchanged)\b[^.;]{0,12}\bbaseline\b",
+    re.IGNORECASE,
+)
 _FULL = re.compile(r"\bfull\s+(\d+)\s?(k?)\b[^.;]{0,12}\b(?:run|training|iterations?)\b", re.IGNORECASE)
-_ONE_AT_A_TIME = re.compile(r"\bonly (?:one|1|a single)\b[^.;]{0,40}\bat a time\b|\bnur ein\w*\b[^.;]{0,40}\bgleichzeitig\b", re.IGNORECASE)
+_ONE_AT_A_TIME = re.compile(
+    r"\bonly (?:one|1|a single)\b[^.;]{0,40}\bat a time\b|\bnur ein\w*\b[^.;]{0,40}\bgleichzeitig\b",
+    re.IGNORECASE,
+)
 _BECAUSE_FEWER = re.compile(
     r"\b(?:because|due to|since|thanks to|wegen|weil)\b[^.;]{0,20}\b(?:fewer|less|weniger)\b[^.;(]{0,20}\b(?:cameras|images|views|photos|bilder|kameras)\b(?:\s*\([^)]{0,30}\))?",
     re.IGNORECASE,
@@ -38,12 +47,19 @@ def already_below(log: HandLog) -> list[Finding]:
             for mention in said.mentions:
                 before = said.passage.words[max(0, mention.quantity.start - 100) : mention.quantity.start]
                 own = phase.figures.get(mention.key)
-                if mention.quantity.unit == "B" and own and _STILL_TO_DO.search(before) and own.quantity.high < mention.quantity.value:
+                if (
+                    mention.quantity.unit == "B"
+                    and own
+                    and _STILL_TO_DO.search(before)
+                    and own.quantity.high < mention.quantity.value
+                ):
                     sentence = (
                         f"{phase.name}: it is called necessary to bring {mention.key} below {mention.quantity.text}, but the "
                         f"phase itself has {own.quantity.text}, which is below already."
                     )
-                    findings.append(Finding("goal already met", sentence, Severity.DOUBT, lines_text([mention.line])))
+                    findings.append(
+                        Finding("goal already met", sentence, Severity.DOUBT, lines_text([mention.line]))
+                    )
     return findings
 
 
@@ -64,7 +80,14 @@ def spilled_below_the_card(log: HandLog) -> list[Finding]:
                     f"{phase.name} is said to use shared memory, but its largest peak is {most.text}, below the card's "
                     f"{gigabytes(size)}: either the peak was higher than measured, or the limit is lower than written."
                 )
-                findings.append(Finding("spill below the limit", sentence, Severity.DOUBT, lines_text([said.passage.line_at(found.start())])))
+                findings.append(
+                    Finding(
+                        "spill below the limit",
+                        sentence,
+                        Severity.DOUBT,
+                        lines_text([said.passage.line_at(found.start())]),
+                    )
+                )
                 break
     return findings
 
@@ -83,7 +106,11 @@ def outdated_current(log: HandLog) -> list[Finding]:
                         f"{phase.name}: the current {mention.key} is given as {mention.quantity.text}, but the latest phase "
                         f"that measured it, {earlier[-1].name}, has {latest.text}."
                     )
-                    findings.append(Finding("current figure is outdated", sentence, Severity.DOUBT, lines_text([mention.line])))
+                    findings.append(
+                        Finding(
+                            "current figure is outdated", sentence, Severity.DOUBT, lines_text([mention.line])
+                        )
+                    )
     return findings
 
 
@@ -96,8 +123,17 @@ def equal_to_nothing(log: HandLog) -> list[Finding]:
     for phase in log.phases:
         for said in phase.said:
             if found := _AS_BASELINE.search(said.passage.words):
-                sentence = f"{phase.name}: '{found.group()}', but {baseline.name} has no metrics to be identical to."
-                findings.append(Finding("equal to nothing", sentence, Severity.DOUBT, lines_text([said.passage.line_at(found.start())])))
+                sentence = (
+                    f"{phase.name}: '{found.group()}', but {baseline.name} has no metrics to be identical to."
+                )
+                findings.append(
+                    Finding(
+                        "equal to nothing",
+                        sentence,
+                        Severity.DOUBT,
+                        lines_text([said.passage.line_at(found.start())]),
+                    )
+                )
     return findings
 
 
@@ -114,7 +150,11 @@ def not_the_full_run(log: HandLog) -> list[Finding]:
                 f"{phase.name}: the title says '{found.group()}', but it went from iteration {phase.start.step} to "
                 f"{phase.last_step}: {ran} iterations."
             )
-            findings.append(Finding("not the full run", sentence, Severity.DOUBT, lines_text([phase.line, phase.start.line])))
+            findings.append(
+                Finding(
+                    "not the full run", sentence, Severity.DOUBT, lines_text([phase.line, phase.start.line])
+                )
+            )
     return findings
 
 
@@ -148,7 +188,9 @@ def quality_of_another_run(log: HandLog) -> list[Finding]:
             reasons.append(f"at -r{phase.resolution} instead of -r{usual.resolution}")
         if reasons:
             sentence = f"{phase.name}: quality is called '{verdict}', but it was measured {' and '.join(reasons)}: the quality baseline says nothing about that."
-            findings.append(Finding("quality of another run", sentence, Severity.DOUBT, lines_text([row.line])))
+            findings.append(
+                Finding("quality of another run", sentence, Severity.DOUBT, lines_text([row.line]))
+            )
     return findings
 
 
@@ -164,13 +206,17 @@ def judged_too_early(log: HandLog) -> list[Finding]:
         f"Runs go from iteration {c.first_step} to {c.last_step}, but quality is measured at {c.last_evaluated_step}, after "
         f"{100 * share:.0f} % of them: what the other {c.last_step - c.last_evaluated_step} iterations do to it is not seen."
     )
-    line = next((line for line, text in log.lines if "eval" in text.lower() and str(c.last_evaluated_step) in text), 0)
+    line = next(
+        (line for line, text in log.lines if "eval" in text.lower() and str(c.last_evaluated_step) in text), 0
+    )
     return [Finding("quality judged too early", sentence, Severity.DOUBT, lines_text([line]))]
 
 
 def success_without_quality(log: HandLog) -> list[Finding]:
     """The log demands a quality of every phase, and calls one a success that has none."""
-    demanded = bool(log.quality_baseline) and any(re.search(r"\bmust\b|\bmüssen\b|\bkeep\b", t, re.I) and words.QUALITY.search(t) for _, t in log.lines)
+    demanded = bool(log.quality_baseline) and any(
+        re.search(r"\bmust\b|\bmüssen\b|\bkeep\b", t, re.I) and words.QUALITY.search(t) for _, t in log.lines
+    )
     return [
         Finding(
             "success without quality",
@@ -184,6 +230,8 @@ def success_without_quality(log: HandLog) -> list[Finding]:
 
 
 def _has_metrics(phase: HandPhase) -> bool:
-    return any(m.role is Role.VALUE and m.key.endswith(("psnr", "ssim", "lpips")) for s in phase.said for m in s.mentions) or bool(
-        phase.metrics("test") or phase.metrics("train")
-    )
+    return any(
+        m.role is Role.VALUE and m.key.endswith(("psnr", "ssim", "lpips"))
+        for s in phase.said
+        for m in s.mentions
+    ) or bool(phase.metrics("test") or phase.metrics("train"))

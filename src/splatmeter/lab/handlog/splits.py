@@ -18,7 +18,9 @@ _COUNTED = re.compile(
 )
 _CONTRASTED = re.compile(rf"{_NOUN}\s*\(\s*(\d+)\s*(?:vs\.?|versus|against|of|/)\s*(\d+)\s*\)", re.IGNORECASE)
 _OF = re.compile(rf"\b(\d+)\s+of\s+(?:the\s+)?(\d+)\s+(?:\w+\s+)?{_NOUN}", re.IGNORECASE)
-_DECLARED = re.compile(r"declared changes:[^.]*\bsplit\b|split (?:is|was) (?:another|changed on purpose)", re.IGNORECASE)
+_DECLARED = re.compile(
+    r"declared changes:[^.]*\bsplit\b|split (?:is|was) (?:another|changed on purpose)", re.IGNORECASE
+)
 _FEWEST = 6
 """'1 image pair' and the five training views that people evaluate count no data set."""
 

@@ -15,9 +15,15 @@ from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
 
 CLOSE_ENOUGH = 0.3
 """Percent that people still call the same."""
-_BACK = re.compile(r"(?:\)|again|wieder)", re.IGNORECASE)
-_FASTEST = re.compile(r"\b(?:the |der |die |das |am )?(?:schnellsten|fastest|quickest|schnellste[rns]?)\b(?P<rest>[^.;]{0,40})", re.IGNORECASE)
-_QUALIFIED = re.compile(r"\b(?:without|among|with|under|at|that|which|ohne|mit|unter|bei|apart|except|after|außer|nach)\b", re.IGNORECASE)
+_AS_NAMED = re.compile(r"^\s+(?:as|wie)\s(?:in\s)?[\w .-]{1,30}?\s?[:(]\s*$", re.IGNORECASE)
+_FASTEST = re.compile(
+    r"\b(?:the |der |die |das |am )?(?:schnellsten|fastest|quickest|schnellste[rns]?)\b(?P<rest>[^.;]{0,40})",
+    re.IGNORECASE,
+)
+_QUALIFIED = re.compile(
+    r"\b(?:without|among|with|under|at|that|which|ohne|mit|unter|bei|apart|except|after|außer|nach)\b",
+    re.IGNORECASE,
+)
 _THAN = re.compile(r"\b(?P<word>faster|slower|schneller|langsamer)\s+(?:than|as|als)\s+", re.IGNORECASE)
 
 
@@ -45,22 +51,48 @@ def _called_same(said: Said) -> Iterator[tuple[Mention, str, int]]:
         after = [m for m in said.mentions if m.quantity.start >= found.end()][:1]
         for mention in after:
             between = text[found.end() : mention.quantity.start]
-            about = re.fullmatch(r"\s(?:in |of |bei |an )?(?:the |der |dem )?([\w ]{2,24}?)\s?[(:]\s?", between)
+            about = re.fullmatch(
+                r"\s(?:in |of |bei |an )?(?:the |der |dem )?([\w ]{2,24}?)\s?[(:]\s?", between
+            )
+            if mention.role is Role.VALUE and mention.key and _AS_NAMED.match(between):
+                yield mention, found.group(), found.end()
+                before = []
+                continue
             named = key_of_words(about[1]) if about else ""
             if mention.role is Role.VALUE and named and named == mention.key:
                 yield mention, found.group(), found.end()
                 before = []
-            elif mention.role is Role.VALUE and mention.key and re.fullmatch(r"[\s:(=~≈–-]*(?:(?:at|bei|with|mit|zu|as before|zuvor|wie zuvor|wie bisher|still|noch)[\s:(~≈]*){0,2}", between, re.IGNORECASE):
+            elif (
+                mention.role is Role.VALUE
+                and mention.key
+                and re.fullmatch(
+                    r"[\s:(=~≈–-]*(?:(?:at|bei|with|mit|zu|as before|zuvor|wie zuvor|wie bisher|still|noch)[\s:(~≈]*){0,2}",
+                    between,
+                    re.IGNORECASE,
+                )
+            ):
                 yield mention, found.group(), found.end()
                 before = []
         for mention in before:
             between = text[mention.quantity.end : found.start()]
-            if mention.role is Role.VALUE and mention.key and re.fullmatch(r"[\s(,:=–-]*(?:(?:the|is|also|and|exactly|ist|bleibt)\s)?", between, re.IGNORECASE):
+            if (
+                mention.role is Role.VALUE
+                and mention.key
+                and re.fullmatch(
+                    r"[\s(,:=–-]*(?:(?:the|is|also|and|exactly|ist|bleibt)\s)?", between, re.IGNORECASE
+                )
+            ):
                 yield mention, found.group(), found.end()
 
 
-def _compared(log: HandLog, phase: HandPhase, said: Said, mention: Mention, at: int) -> list[tuple[str, Quantity]]:
-    named = [name for start, _, name in log.called.within(said.passage.words[at : at + 40]) if start < 12 and name != phase.name]
+def _compared(
+    log: HandLog, phase: HandPhase, said: Said, mention: Mention, at: int
+) -> list[tuple[str, Quantity]]:
+    named = [
+        name
+        for start, _, name in log.called.within(said.passage.words[at : at + 40])
+        if start < 12 and name != phase.name
+    ]
     if named:
         others = [log.phase(named[0])]
     else:
@@ -69,8 +101,12 @@ def _compared(log: HandLog, phase: HandPhase, said: Said, mention: Mention, at: 
         others = [log.baseline] if first and log.baseline else candidates(log, phase, mention.key)[:2] or []
         if not first:
             others = [*others, *([log.baseline] if log.baseline else [])]
-    figures = [(o.name, f.quantity) for o in others if o and o.name != phase.name and (f := o.figure(mention.key))]
-    return [(name, q) for name, q in figures if q.unit in (mention.quantity.unit, "") or not mention.quantity.unit]
+    figures = [
+        (o.name, f.quantity) for o in others if o and o.name != phase.name and (f := o.figure(mention.key))
+    ]
+    return [
+        (name, q) for name, q in figures if q.unit in (mention.quantity.unit, "") or not mention.quantity.unit
+    ]
 
 
 def _same(before: Quantity, after: Quantity) -> bool:
@@ -99,20 +135,27 @@ def wrong_directions(log: HandLog) -> list[Finding]:
                     continue
                 direction, spoken = _spoken_direction(said.passage.words, mention)
                 others = [(o.name, o.figure(mention.key)) for o in candidates(log, phase, mention.key)]
-                known = [(name, f.quantity) for name, f in others if f and f.quantity.unit == mention.quantity.unit]
+                known = [
+                    (name, f.quantity) for name, f in others if f and f.quantity.unit == mention.quantity.unit
+                ]
                 if direction and known and all(_opposes(direction, q, mention.quantity) for _, q in known):
                     name, before = known[0]
                     sentence = (
                         f"{phase.name}: {mention.key} is said to have changed ('{spoken}') to {mention.quantity.text}, "
                         f"but it was {before.text} in {name}: the other way."
                     )
-                    findings.append(Finding("wrong direction", sentence, Severity.WRONG, lines_text([mention.line])))
+                    findings.append(
+                        Finding("wrong direction", sentence, Severity.WRONG, lines_text([mention.line]))
+                    )
     return findings
 
 
 def _spoken_direction(text: str, mention: Mention) -> tuple[int, str]:
     """By the verb that leads to the figure; 'from A to B' has its own rule."""
-    before = words.tail(text[max(0, mention.quantity.start - 50) : mention.quantity.start], re.compile(r"[;:()]|\d|" + words.SENTENCE_END.pattern))
+    before = words.tail(
+        text[max(0, mention.quantity.start - 50) : mention.quantity.start],
+        re.compile(r"[;:()]|\d|" + words.SENTENCE_END.pattern),
+    )
     if words.NEGATED.search(before) or re.search(r"\bfrom\b|\bvon\b|\bthan\b|\bals\b", before, re.IGNORECASE):
         return 0, ""
     found = re.search(
@@ -140,7 +183,9 @@ def _opposes(direction: int, before: Quantity, after: Quantity) -> bool:
 def wrong_ranks(log: HandLog) -> list[Finding]:
     """'fused-adam is the fastest of all', 'slower than fused-adam'."""
     findings: list[Finding] = []
-    everything = [(None, said) for said in log.loose] + [(phase, said) for phase in log.phases for said in phase.said]
+    everything = [(None, said) for said in log.loose] + [
+        (phase, said) for phase in log.phases for said in phase.said
+    ]
     for phase, said in everything:
         text = said.passage.words
         for found in _FASTEST.finditer(text):
@@ -148,12 +193,21 @@ def wrong_ranks(log: HandLog) -> list[Finding]:
             subject = log.phase(behind[0]) if behind else _who(log, phase, text, found.start())
             if subject and not _QUALIFIED.search(found["rest"]):
                 so_far = re.search(r"so far|yet|bisher|bislang", found["rest"], re.IGNORECASE)
-                findings += _not_fastest(log, subject, bool(so_far), said.passage.line_at(found.start()), found.group().strip())
+                findings += _not_fastest(
+                    log, subject, bool(so_far), said.passage.line_at(found.start()), found.group().strip()
+                )
         for found in _THAN.finditer(text):
             subject = _who(log, phase, text, found.start())
             named = log.called.within(text[found.end() : found.end() + 50])
-            if subject and named and named[0][0] < 8 and not words.NEGATED.search(text[max(0, found.start() - 20) : found.start()]):
-                findings += _not_than(log, subject, named[0][2], found["word"], said.passage.line_at(found.start()))
+            if (
+                subject
+                and named
+                and named[0][0] < 8
+                and not words.NEGATED.search(text[max(0, found.start() - 20) : found.start()])
+            ):
+                findings += _not_than(
+                    log, subject, named[0][2], found["word"], said.passage.line_at(found.start())
+                )
     return findings
 
 
@@ -170,7 +224,9 @@ def _not_fastest(log: HandLog, subject: HandPhase, so_far: bool, line: int, spok
     if not own or not better:
         return []
     other, quantity = max(better, key=lambda pair: pair[1].value)
-    sentence = f"{subject.name} is called '{spoken}' with {own.quantity.text}, but {other.name} has {quantity.text}."
+    sentence = (
+        f"{subject.name} is called '{spoken}' with {own.quantity.text}, but {other.name} has {quantity.text}."
+    )
     return [Finding("not the fastest", sentence, Severity.WRONG, lines_text([line]))]
 
 

@@ -16,8 +16,14 @@ from splatmeter.units import duration_text
 
 LEAST, MOST = 0.95, 1.3
 """Of iterations / speed: less is impossible, more is evaluation and saving, within reason."""
-_MORE_THAN_TRAINING = re.compile(r"\bincl|\binkl|\bwith eval|\bmit auswertung|\bend[- ]to[- ]end|\bwall|\btotal|\bgesamt|\bcompil|\bload", re.IGNORECASE)
-_NOT_THE_RUN = re.compile(r"\beval|\bauswertung|\bcompil|\bbuild|\bload|\bsav|\bper (?:view|image)|\bcolmap|\bpreprocess|\brender|\blpips|\bstartup|\bimport", re.IGNORECASE)
+_MORE_THAN_TRAINING = re.compile(
+    r"\bincl|\binkl|\bwith eval|\bmit auswertung|\bend[- ]to[- ]end|\bwall|\btotal|\bgesamt|\bcompil|\bload",
+    re.IGNORECASE,
+)
+_NOT_THE_RUN = re.compile(
+    r"\beval|\bauswertung|\bcompil|\bbuild|\bload|\bsav|\bper (?:view|image)|\bcolmap|\bpreprocess|\brender|\blpips|\bstartup|\bimport",
+    re.IGNORECASE,
+)
 
 
 def times_against_speeds(log: HandLog) -> list[Finding]:
@@ -41,19 +47,38 @@ def times_against_speeds(log: HandLog) -> list[Finding]:
 
 def _timed(log: HandLog) -> Iterator[tuple[HandPhase, Said, Mention, int]]:
     """Times of runs whose number of iterations is known: from the same sentence, or for all runs."""
-    homes = [(phase, said) for phase in log.phases for said in phase.said] + [(None, said) for said in log.loose]
+    homes = [(phase, said) for phase in log.phases for said in phase.said] + [
+        (None, said) for said in log.loose
+    ]
     for home, said in homes:
         text = said.passage.words
         for mention in said.mentions:
-            if mention.key != "time" or mention.role not in (Role.VALUE, Role.SETTING) or mention.quantity.value <= 0:
+            if (
+                mention.key != "time"
+                or mention.role not in (Role.VALUE, Role.SETTING)
+                or mention.quantity.value <= 0
+            ):
                 continue
-            before, after = text[max(0, mention.quantity.start - 70) : mention.quantity.start], text[mention.quantity.end : mention.quantity.end + 40]
+            before, after = (
+                text[max(0, mention.quantity.start - 70) : mention.quantity.start],
+                text[mention.quantity.end : mention.quantity.end + 40],
+            )
             sentence = words.tail(before, words.SENTENCE_END) + words.head(after, words.SENTENCE_END)
             if _NOT_THE_RUN.search(sentence) or words.NOT_MEASURED.search(sentence):
                 continue
             count = _count(said, mention)
-            spoken = re.search(r"\brun\b|\btraining\b|\blauf\b|\btakes\b|\btook\b|\bwall\b|\bdauer|\btrain\b", sentence, re.IGNORECASE)
-            if count is None and log.iterations and spoken and home is not None and mention.quantity.half < 60:
+            spoken = re.search(
+                r"\brun\b|\btraining\b|\blauf(?:zeit)?\b|\btakes\b|\btook\b|\bwall\b|\bdauer|\btrain\b",
+                sentence,
+                re.IGNORECASE,
+            )
+            if (
+                count is None
+                and log.iterations
+                and spoken
+                and home is not None
+                and mention.quantity.half < 60
+            ):
                 count = log.iterations
             phase = home or _subject(log, text, mention.quantity.start)
             if phase is not None and count:
@@ -83,7 +108,9 @@ def _speed(phase: HandPhase, said: Said, time: Mention) -> Quantity | None:
     near = [
         m.quantity
         for m in said.values("speed")
-        if not words.SENTENCE_END.search(text[min(m.quantity.end, time.quantity.end) : max(m.quantity.start, time.quantity.start)])
+        if not words.SENTENCE_END.search(
+            text[min(m.quantity.end, time.quantity.end) : max(m.quantity.start, time.quantity.start)]
+        )
     ]
     figure = phase.figure("speed")
     return near[0] if near else figure.quantity if figure else None

@@ -45,7 +45,9 @@ class Understanding:
 
 
 def understanding(log: HandLog) -> Understanding:
-    mentions = [m for said in (*log.loose, *(s for phase in log.phases for s in phase.said)) for m in said.mentions]
+    mentions = [
+        m for said in (*log.loose, *(s for phase in log.phases for s in phase.said)) for m in said.mentions
+    ]
     known = [m for m in mentions if m.role is not Role.UNKNOWN]
     results = [m for m in known if m.role is not Role.SETTING and (m.key or m.role is Role.CHANGE)]
     return Understanding(len(mentions), len(known), len(results), len(log.phases))

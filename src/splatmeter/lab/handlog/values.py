@@ -100,7 +100,11 @@ class HandPhase:
     @property
     def is_baseline(self) -> bool:
         name = self.name.lower()
-        return name.startswith("baseline") or name.endswith("baseline") or name in ("base", "reference", "ausgangslage")
+        return (
+            name.startswith("baseline")
+            or name.endswith("baseline")
+            or name in ("base", "reference", "ausgangslage")
+        )
 
     def quantity(self, key: str) -> Quantity | None:
         figure = self.figures.get(key)

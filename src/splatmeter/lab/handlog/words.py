@@ -10,7 +10,9 @@ def _any(*words: str) -> re.Pattern[str]:
 
 
 PER_SECOND = r"(?<![-\w])(?:its?|iters?|iterations?|iterationen|steps?|schritte?)\s?(?:/|per|pro)\s?(?:s|sec|sek|second|sekunde)\b"
-PER_STEP = r"\b(?:m?s|secs?|sek|seconds?|sekunden)\.?\s?(?:/|per|pro|je)\s?(?:its?|iter|iterations?|step|schritt)\b"
+PER_STEP = (
+    r"\b(?:m?s|secs?|sek|seconds?|sekunden)\.?\s?(?:/|per|pro|je)\s?(?:its?|iter|iterations?|step|schritt)\b"
+)
 SPEED = _any(
     r"\bspeed(?!-?\s?up)", r"\bthroughput", r"\btempo\b", r"geschwindigkeit", r"durchsatz", r"\b(?:step|iteration|frame) rate\b",
     PER_SECOND, PER_STEP,
@@ -19,21 +21,48 @@ FASTER = _any(
     r"\bfaster\b", r"\bquicker\b", r"\bschneller\b", r"\bspeed-?\s?up\b", r"\bspe?eds? up\b", r"\bbeschleunig"
 )
 SLOWER = _any(r"\bslower\b", r"\blangsamer\b", r"\bslow-?\s?down\b", r"\bslows\b")
-MEMORY = _any(r"\bpeaks?\b", r"\bv?ram\b", r"\bmemory\b", r"\bmem\b", r"\w*speicher\w*\b", r"\ballocat(?:ed|ion)\b", r"\bbelegt\w*", r"\bspitzen?\b", r"\bfootprint")
+MEMORY = _any(
+    r"\bpeaks?\b",
+    r"\bv?ram\b",
+    r"\bmemory\b",
+    r"\bmem\b",
+    r"\w*speicher\w*\b",
+    r"\ballocat(?:ed|ion)\b",
+    r"\bbelegt\w*",
+    r"\bspitzen?\b",
+    r"\bfootprint",
+)
 NOT_THE_CARD = _any(
     r"\bshared\b", r"\bdisk\b", r"\bfiles?\b", r"\bply\b", r"\bcheckpoints?\b", r"\bhost\b", r"\bdata ?sets?\b",
     r"\bswap", r"\bpage ?file", r"\bdatei", r"\bfestplatte", r"\bsystem\b", r"\bcpu\b", r"\barbeitsspeicher",
     r"\bdownload", r"\barchive?\b", r"\bspill", r"\bmodel size\b", r"(?<!v)\bram\b", r"\bbandwidth\b", r"\bcache\b",
 )  # fmt: skip
-EVALUATION = _any(r"(?<!-)\beval(?:uation|uating)?\b", r"\bauswertung", r"\bvalidation\b", r"\binference\b", r"\bevaluierung")
+EVALUATION = _any(
+    r"(?<!-)\beval(?:uation|uating)?\b",
+    r"\bauswertung",
+    r"\bvalidation\b",
+    r"\binference\b",
+    r"\bevaluierung",
+)
 TRAINING = _any(r"\btrain(?:ing|s)?\b", r"\btrainings?\w*\b")
-GAUSSIANS = _any(r"\bgaussians?\b(?!-)", r"\bsplats?\b", r"\bgau(?:ß|ss)(?!ian)\w*", r"\bprimitives\b", r"#g\b")
-ITERATIONS = _any(r"\biterations?\b", r"\biterationen\b", r"\biters?\b", r"\bits\b", r"\bsteps?\b", r"\b(?:trainings)?schritten?\b")
+GAUSSIANS = _any(
+    r"\bgaussians?\b(?!-)", r"\bsplats?\b", r"\bgau(?:ß|ss)(?!ian)\w*", r"\bprimitives\b", r"#g\b"
+)
+ITERATIONS = _any(
+    r"\biterations?\b",
+    r"\biterationen\b",
+    r"\biters?\b",
+    r"\bits\b",
+    r"\bsteps?\b",
+    r"\b(?:trainings)?schritten?\b",
+)
 TIME = _any(
     r"\btime\b", r"\btakes?\b", r"\btook\b", r"\bduration\b", r"\bwall\b", r"\b\w*dauer\w*", r"\blaufzeit",
     r"\bzeit\b", r"\bminutes?\b", r"\bbraucht\b", r"\belapsed\b", r"\bfinish",
 )  # fmt: skip
-QUALITY = _any(r"\bquality\b", r"\bqualit(?:ä|ae)t\w*", r"\bimage metrics\b", r"\bmetrics\b", r"\bbildqualität")
+QUALITY = _any(
+    r"\bquality\b", r"\bqualit(?:ä|ae)t\w*", r"\bimage metrics\b", r"\bmetrics\b", r"\bbildqualität"
+)
 METRIC_NAMES = {"psnr": r"\bpsnr\b", "ssim": r"\bssim\b", "lpips": r"\blpips\b", "l1": r"\bl1\b"}
 LOSS = _any(r"(?<!quality )\bloss\b(?! of quality)", r"\bverlustwert\b")
 OPACITY = _any(r"\bopacity\b", r"\bdeckkraft\b")
@@ -49,8 +78,26 @@ DOWN = _any(
     r"\bsaves?\b", r"\bsaving", r"\bspart\b", r"\bless\b", r"\bfewer\b", r"\bweniger\b", r"\bbelow\b", r"\bsmaller\b",
     r"\bniedriger\b", r"\bkleiner\b", r"\bshorter\b", r"\bkürzer\b", r"\bdown\b", r"\bgeringer\b", r"\bcut\b",
 )  # fmt: skip
-MORE = _any(r"\bmore\b", r"\bmehr\b", r"\bhigher\b", r"\babove\b", r"\blarger\b", r"\bbigger\b", r"\blonger\b", r"\bgrößer\b")
-WORSE = _any(r"\bworse\b", r"\bschlechter\b", r"\bloses?\b", r"\blost\b", r"\bcosts?\b", r"\bkostet\b", r"\bverliert\b", r"\bdegrad")
+MORE = _any(
+    r"\bmore\b",
+    r"\bmehr\b",
+    r"\bhigher\b",
+    r"\babove\b",
+    r"\blarger\b",
+    r"\bbigger\b",
+    r"\blonger\b",
+    r"\bgrößer\b",
+)
+WORSE = _any(
+    r"\bworse\b",
+    r"\bschlechter\b",
+    r"\bloses?\b",
+    r"\blost\b",
+    r"\bcosts?\b",
+    r"\bkostet\b",
+    r"\bverliert\b",
+    r"\bdegrad",
+)
 BETTER = _any(r"\bbetter\b", r"\bbesser\b", r"\bimprov", r"\bverbesser", r"\bgains?\b", r"\bgewinnt\b")
 SAME = _any(
     r"\bunchanged\b", r"\bsame\b", r"\bidentical\b", r"\bequal to\b", r"\bno change\b", r"\bunverändert\w*",
@@ -58,7 +105,18 @@ SAME = _any(
     r"\bstay(?:s|ed)\b", r"\bremain(?:s|ed)\b", r"\bbleibt\b", r"\bblieb\b", r"\bas before\b", r"\bconstant\b", r"\bkonstant\b",
     r"\bholds? at\b", r"\bdid not (?:change|move)\b", r"\bleft alone\b",
 )  # fmt: skip
-NEGATED = _any(r"\bnot\b", r"\bno longer\b", r"\bnicht\b", r"n't\b", r"\bkein\w*\b", r"\bhardly\b", r"\balmost\b", r"\bnearly\b", r"\bfast\b", r"\broughly\b")
+NEGATED = _any(
+    r"\bnot\b",
+    r"\bno longer\b",
+    r"\bnicht\b",
+    r"n't\b",
+    r"\bkein\w*\b",
+    r"\bhardly\b",
+    r"\balmost\b",
+    r"\bnearly\b",
+    r"\bfast\b",
+    r"\broughly\b",
+)
 REFERENCE = _any(
     r"\bfrom\b", r"\bvs\b\.?", r"\bversus\b", r"\bthan\b", r"\bagainst\b", r"\bover\b", r"\bcompared (?:to|with)\b",
     r"\brelative to\b", r"\bgegenüber\b", r"\bgegenueber\b", r"\bals\b", r"\bgegen\b", r"\bim vergleich (?:zu|mit)\b",
@@ -98,9 +156,17 @@ PARENT = re.compile(
     r"\bvorgänger\b\s*(?:[:=]|ist\b)?|\b(?:baut|setzt) auf\b|\baufbauend auf\b|\bbasiert auf\b|\bauf basis von\b",
     re.IGNORECASE,
 )
-_ABBREVIATED = "".join(rf"(?<!\b{word})" for word in ("ca", "vs", "nr", "mio", "sek", "min", "inkl", "max", "approx", "st", r"\w"))
-SENTENCE_END = re.compile(rf"(?<![\d]){_ABBREVIATED}[.](?=\s|$)|[!?](?=\s|$)|(?<=\d)[.](?=\s+\D|$)|;|\s\|\s|\s[–—]\s", re.IGNORECASE)
-CLAUSE_END = re.compile(rf"(?<![\d]){_ABBREVIATED}[.](?=\s|$)|[!?](?=\s|$)|(?<=\d)[.](?=\s+\D|$)|[;,()](?!\d)|\s\|\s|\s[–—/]\s|\b(?:and|und|but|aber)\b", re.IGNORECASE)
+_ABBREVIATED = "".join(
+    rf"(?<!\b{word})"
+    for word in ("ca", "vs", "nr", "mio", "sek", "min", "inkl", "max", "approx", "st", r"\w")
+)
+SENTENCE_END = re.compile(
+    rf"(?<![\d]){_ABBREVIATED}[.](?=\s|$)|[!?](?=\s|$)|(?<=\d)[.](?=\s+\D|$)|;|\s\|\s|\s[–—]\s", re.IGNORECASE
+)
+CLAUSE_END = re.compile(
+    rf"(?<![\d]){_ABBREVIATED}[.](?=\s|$)|[!?](?=\s|$)|(?<=\d)[.](?=\s+\D|$)|[;,()](?!\d)|\s\|\s|\s[–—/]\s|\b(?:and|und|but|aber)\b",
+    re.IGNORECASE,
+)
 
 
 def last_match(pattern: re.Pattern[str], text: str) -> int:
