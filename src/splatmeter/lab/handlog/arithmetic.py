@@ -52,7 +52,7 @@ def _before(log: HandLog, claim: Claim) -> list[tuple[str, Quantity]]:
 
 
 def candidates(log: HandLog, phase: HandPhase, key: str, previous: bool = False) -> list[HandPhase]:
-    """Phases that an unnamed comparison may mean: the one before, its parents, the baseline, the best so far."""
+    """Phases that an unnamed comparison may mean: the one before, parents, the baseline, the best so far."""
     earlier = [other for other in log.before(phase) if other.figure(key)]
     parents = [other for name in phase.parents if (other := log.phase(name)) and other.figure(key)]
     if previous or not earlier:

@@ -15,7 +15,8 @@ from splatmeter.lab.handlog.values import HandLog, HandPhase
 FEWEST_DATED = 4
 """Entries in order that are needed before one is called out of order."""
 _AHEAD = re.compile(
-    r"\bplan|\bdue\b|\bdeadline|\buntil\b|\bnext\b|\bbis\b|\bgeplant|\bscheduled|\btarget|\btodo\b|\beta\b|\bfällig|\bsoll",
+    r"\bplan|\bdue\b|\bdeadline|\buntil\b|\bnext\b|\bbis\b|\bgeplant|\bscheduled|\btarget|\btodo\b|\beta\b|"
+    r"\bfällig|\bsoll",
     re.IGNORECASE,
 )
 
@@ -81,7 +82,10 @@ def _out_of_order(log: HandLog, today: datetime.date) -> list[Finding]:
         if len(odd) == 1 or (len(odd) == 2 and odd[1] - odd[0] == 1):
             phase, day = dated[odd[-1]]
             neighbour = dated[odd[-1] - 1]
-            sentence = f"{phase.name} is dated {day.isoformat()}, out of the order that all others keep ({neighbour[0].name}: {neighbour[1].isoformat()})."
+            sentence = (
+                f"{phase.name} is dated {day.isoformat()}, out of the order that all others keep "
+                f"({neighbour[0].name}: {neighbour[1].isoformat()})."
+            )
             return [Finding("date out of order", sentence, Severity.DOUBT, lines_text([_line_of_day(phase)]))]
     return []
 
@@ -97,7 +101,10 @@ def two_parents(log: HandLog) -> list[Finding]:
         for said in phase.said:
             parents = list(dict.fromkeys(parents_in(said.passage.words, log.called, phase.name)))
             if len(parents) > 1:
-                sentence = f"{phase.name} names {len(parents)} parents in one line, {' and '.join(parents)}: against which is it counted?"
+                sentence = (
+                    f"{phase.name} names {len(parents)} parents in one line, {' and '.join(parents)}: "
+                    f"against which is it counted?"
+                )
                 findings.append(
                     Finding("two parents", sentence, Severity.DOUBT, lines_text([said.passage.line_at(0)]))
                 )

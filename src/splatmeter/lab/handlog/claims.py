@@ -15,8 +15,10 @@ from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
 NEAR = 60
 """Characters between a figure and what is said about it."""
 _NO_CHANGE = re.compile(
-    r"^\s*\)?\s*(?:usage|used|utili[sz]|interval|confidence|ci\b|toleran|percentile|quantile|opacity|opaque|margin|"
-    r"of (?!before|it\b|that|the (?:baseline|previous|original|start)|baseline|what)|der (?:zeit|schritte|karte)|des |auslastung|lossless)",
+    r"^\s*\)?\s*(?:usage|used|utili[sz]|interval|confidence|ci\b|toleran|percentile|quantile|opacity|opaque|"
+    r"margin|"
+    r"of (?!before|it\b|that|the (?:baseline|previous|original|start)|baseline|what)|der (?:zeit|schritte|"
+    r"karte)|des |auslastung|lossless)",
     re.IGNORECASE,
 )
 _OF_BEFORE = re.compile(r"^\s*(?:of|von|des)\s", re.IGNORECASE)
@@ -73,7 +75,7 @@ def _claims(log: HandLog, phase: HandPhase | None, said: Said) -> Iterator[Claim
             yield _claim(text, said, mention, key, subject, pair, value, references, previous)
 
 
-def _claim(  # noqa: PLR0913 - one place that puts together what the others found
+def _claim(
     text: str,
     said: Said,
     mention: Mention,
@@ -161,7 +163,7 @@ def _turned(text: str, found: tuple[Mention, ...], position: int) -> tuple[Menti
 
 
 def _apart(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mention, Mention] | None:
-    """'falls from 7.11 it/s at step 3090 to 2.04 it/s at step 3110, 3.5-fold': both named, other things between."""
+    """'falls from 7.11 it/s at step 3090 to 2.04 it/s at step 3110, 3.5-fold'."""
     here = found[position].quantity
     for after in reversed(found[:position]):
         if after.role is Role.VALUE and after.key and len(text[after.quantity.end : here.start]) < NEAR:
@@ -186,7 +188,7 @@ def _near_enough(between: str, follows: bool) -> bool:
 
 
 def _attached(text: str, found: tuple[Mention, ...], position: int) -> Mention | None:
-    """The figure that a change stands beside: the nearest before it in its sentence, or 'by 0.22 dB to 30.75 dB'."""
+    """The figure beside a change: the nearest before it in its sentence, or 'by 0.22 dB to 30.75 dB'."""
     here = found[position].quantity
     if position + 1 < len(found) and re.match(
         r"^\s*(?:to|auf)\s+[~≈]?\s*$", text[here.end : found[position + 1].quantity.start]
@@ -226,7 +228,7 @@ def _key(text: str, said: Said, mention: Mention, value: Mention | None) -> str:
     found = key_of_words(words.tail(before, words.CLAUSE_END)) or key_of_words(before)
     if found.endswith("peak"):
         found = memory_key(before, after, said.passage.context)
-    return found or ("speed" if said.heading and not said.heading == "restated" else "")
+    return found or ("speed" if said.heading and said.heading != "restated" else "")
 
 
 def _direction(text: str, quantity: Quantity, key: str) -> int:

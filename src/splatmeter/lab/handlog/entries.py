@@ -1,7 +1,7 @@
 """Where one experiment begins and ends, in whatever style the log is kept.
 
-A heading with labelled bullets or a small table, a row of a big table, an item of a list, a paragraph: the first
-style that fits gives the entries, and whatever belongs to none is said outside of them.
+A heading with labelled bullets or a small table, a row of a big table, an item of a list, a paragraph: the
+first style that fits gives the entries, and whatever belongs to none is said outside of them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from splatmeter.lab.handlog.values import Said
 MOST_ENTRIES = 400
 """More are data, not a log; comparing each with each would take too long."""
 _SUMMARY = re.compile(
-    r"^\W*(?:altogether|overall|in total|totals?\b|summary|in summary|conclusion|fazit|insgesamt|zusammenfass|todo|next|goal|setup|hardware|unterm strich|all in all)",
+    r"^\W*(?:altogether|overall|in total|totals?\b|summary|in summary|conclusion|fazit|insgesamt|"
+    r"zusammenfass|todo|next|goal|setup|hardware|unterm strich|all in all)",
     re.IGNORECASE,
 )
 _SETTINGS = re.compile(
-    r"config|setup|environment|quality.*baseline|measurement|hardware|remark|comment|notes?$|legend|aufbau|umgebung|result$|summary|fazit",
+    r"config|setup|environment|quality.*baseline|measurement|hardware|remark|comment|notes?$|legend|aufbau|"
+    r"umgebung|result$|summary|fazit",
     re.IGNORECASE,
 )
 _LEADING = re.compile(r"^(?:\W*(?:\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{2,4})\W*)?")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from splatmeter.lab.compare.samples import Finding, Severity
-from splatmeter.lab.handlog.values import Figure, HandLog, HandPhase
 from splatmeter.lab.handlog.quantities import change_percent
+from splatmeter.lab.handlog.values import Figure, HandLog, HandPhase
 
 BLOCK_DEVIATION = 0.02
 """s_d of a good machine by the procedure; a busy one has shown 3-14 %."""

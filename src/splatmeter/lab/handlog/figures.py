@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from splatmeter.lab.handlog.values import METRICS, Change, Figure, Start
 from splatmeter.lab.handlog.markdown import Bullet
 from splatmeter.lab.handlog.names import mentioned_name
 from splatmeter.lab.handlog.quantities import Quantity, quantities
+from splatmeter.lab.handlog.values import METRICS, Change, Figure, Start
 
 _REFERENCE = re.compile(r"\b(?:from|vs\.?|versus|than|against|over|compared (?:to|with)|relative to)\b", re.I)
 _SAME = re.compile(r"\bsame as\b|\bequal to\b|\bidentical to\b", re.IGNORECASE)

@@ -7,9 +7,9 @@ import re
 
 from splatmeter.lab.audit.memory import held_bytes_per_gaussian, step_bytes_per_gaussian
 from splatmeter.lab.compare.samples import Finding, Severity
-from splatmeter.lab.handlog.values import Figure, HandLog, HandPhase
 from splatmeter.lab.handlog.mentions import PEAKS, Role
 from splatmeter.lab.handlog.quantities import gigabytes
+from splatmeter.lab.handlog.values import Figure, HandLog, HandPhase
 
 PHOTO_SIZES = {
     "bicycle": (4946, 3286),
@@ -35,7 +35,8 @@ _PHOTOS_ELSEWHERE = re.compile(
     re.IGNORECASE,
 )
 _FEWER_HARMONICS = re.compile(
-    r"\bSH[\s-]?(?:degree|grad)?\s?[0-2]\b|\bno SH\b|ohne SH|\bfp16|half[- ]precision|halbe genauigkeit|quanti[sz]ed|compress",
+    r"\bSH[\s-]?(?:degree|grad)?\s?[0-2]\b|\bno SH\b|ohne SH|\bfp16|half[- ]precision|halbe genauigkeit|"
+    r"quanti[sz]ed|compress",
     re.IGNORECASE,
 )
 _SPILLS = re.compile(

@@ -58,17 +58,22 @@ _ARROW = re.compile(r"^\s*(?:to|auf|→|->|=>|⟶|➜|down to|up to|bis)\s*(?:on
 _INSTEAD = re.compile(r"^\s*(?:instead of|statt|rather than|vs\.?|versus)\s*[~≈]?\s*$", re.IGNORECASE)
 _NOW = re.compile(r"^\s*(?:now |nun )?(?:at|to|auf|bei)\s*$", re.IGNORECASE)
 _WAS = re.compile(
-    r"(?:\bwas|\bwar(?:en)?|\bstatt|\binstead of|\bbefore:?|\bvs\.?|\bversus|\bthan|\bgegenüber|\bpreviously|\b(?:up|down) from|"
-    r"\bcompared (?:to|with)|\bzuvor|\bvorher|\bfrom|\bals|\bagainst|\bnach)\s*(?:the |den |bisher |vorher )?[~≈(]?\s*$",
+    r"(?:\bwas|\bwar(?:en)?|\bstatt|\binstead of|\bbefore:?|\bvs\.?|\bversus|\bthan|\bgegenüber|"
+    r"\bpreviously|\b(?:up|down) from|"
+    r"\bcompared (?:to|with)|\bzuvor|\bvorher|\bfrom|\bals|\bagainst|\bnach)\s*(?:the |den |bisher |vorher "
+    r")?[~≈(]?\s*$",
     re.IGNORECASE,
 )
 _BY = re.compile(
-    r"(?:\bby|\bum|\bsav(?:es?|ed|ing)|\bspart|\bcosts?|\bkostet|\bloses?|\blost|\bverliert|\bgain(?:s|ed)|\bfrees?)\s*(?:about |ca\. |only |nur |another |rund )?[~≈]?\s*$",
+    r"(?:\bby|\bum|\bsav(?:es?|ed|ing)|\bspart|\bcosts?|\bkostet|\bloses?|\blost|\bverliert|\bgain(?:s|ed)|"
+    r"\bfrees?)\s*(?:about |ca\. |only |nur |another |rund )?[~≈]?\s*$",
     re.IGNORECASE,
 )
 _DIFFERENT = re.compile(
-    r"^\s*(?:less|more|fewer|lower|higher|worse|better|faster|slower|below|above|weniger|mehr|schlechter|besser|niedriger|"
-    r"höher|schneller|langsamer|saved|drop|reduction|loss|gain|off|shorter|longer|kürzer|länger|smaller|larger|unter|über)\b",
+    r"^\s*(?:less|more|fewer|lower|higher|worse|better|faster|slower|below|above|weniger|mehr|schlechter|"
+    r"besser|niedriger|"
+    r"höher|schneller|langsamer|saved|drop|reduction|loss|gain|off|shorter|longer|kürzer|länger|smaller|"
+    r"larger|unter|über)\b",
     re.IGNORECASE,
 )
 _IMAGES = re.compile(
@@ -76,11 +81,13 @@ _IMAGES = re.compile(
     re.IGNORECASE,
 )
 _RUNS = re.compile(
-    r"^\s*(?:\w+\s)?(?:runs?|repeats?|repetitions?|seeds?|blocks?|läufen?|wiederholungen|tasks?|times|passes|threads?|cores?)\b",
+    r"^\s*(?:\w+\s)?(?:runs?|repeats?|repetitions?|seeds?|blocks?|läufen?|wiederholungen|tasks?|times|"
+    r"passes|threads?|cores?)\b",
     re.IGNORECASE,
 )
 _POSITION = re.compile(
-    r"(?:\b(?:line|lines|zeile|step|iter(?:ation)?|schritt|phase|driver|treiber|version|python|cuda|torch|seed|#|every|alle|rtx|gtx|rx|quadro|titan|geforce|nr\.?)[\s~#:]*)$",
+    r"(?:\b(?:line|lines|zeile|step|iter(?:ation)?|schritt|phase|driver|treiber|version|python|cuda|torch|"
+    r"seed|#|every|alle|rtx|gtx|rx|quadro|titan|geforce|nr\.?)[\s~#:]*)$",
     re.IGNORECASE,
 )
 _LABEL_END = re.compile(r"[.;,]\s|\s/\s|\)(?!\s*:)|[|→]|->")
@@ -96,7 +103,13 @@ def mentions(passage: Passage) -> list[Mention]:
         following = found[position + 1] if position + 1 < len(found) else None
         floor = found[position - 1].end if position else 0
         key = _key(quantity, passage, floor, following)
-        if not key and not quantity.unit and made and made[-1].quantity.unit == "dB" and _NOW.match(text[floor : quantity.start]):
+        if (
+            not key
+            and not quantity.unit
+            and made
+            and made[-1].quantity.unit == "dB"
+            and _NOW.match(text[floor : quantity.start])
+        ):
             key = made[-1].key  # 'better by 0.21 dB at 25.21'
         quantity = _unit_of_heading(quantity, key, text)
         if following is not None and not key and _ARROW.match(text[quantity.end : following.start]):

@@ -1,4 +1,4 @@
-"""Numbers as other people write them, told apart by the whole document: 54,10 and 7.000, or 54.10 and 7,000."""
+"""Numbers as other people write them: 54,10 and 7.000, or 54.10 and 7,000; the whole document decides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _WITH_UNIT = re.compile(
 _LEADING_ZERO = re.compile(r"(?<![\d.,])0,(\d{3,6})(?![\d,])")
 _SPACED = re.compile(r"(?<![\d.,])([1-9]\d{0,2})((?:[\u00a0\u202f\u2009']\d{3})+)(?!\d)")
 _PLAIN_SPACED = re.compile(
-    r"(?<![\d.,])(?<!phase )(?<!step )(?<!run )(?<!schritt )(?<!version )(?<!# )([1-9]\d{0,2})((?: \d{3}){1,3})(?=\s?(?:[MK]i?B\b|it(?:er)?s?\b|iteration|"
+    r"(?<![\d.,])(?<!phase )(?<!step )(?<!run )(?<!schritt )(?<!version )(?<!# )([1-9]\d{0,2})((?: "
+    r"\d{3}){1,3})(?=\s?(?:[MK]i?B\b|it(?:er)?s?\b|iteration|"
     r"Iteration|steps?\b|Schritte|[Gg]au(?:ss|ß)|splats?\b))",
     re.IGNORECASE,
 )
@@ -41,7 +42,8 @@ def _joined(found: re.Match[str]) -> str:
 
 
 _LISTED = re.compile(
-    r"\b((?:PSNR|SSIM|LPIPS|L1)(?:\s?/\s?(?:PSNR|SSIM|LPIPS|L1)){1,3})\b[^\d/|]{0,6}((?:\d[\d.,]*)(?:\s?(?:dB)?\s?/\s?\d[\d.,]*){1,3})",
+    r"\b((?:PSNR|SSIM|LPIPS|L1)(?:\s?/\s?(?:PSNR|SSIM|LPIPS|"
+    r"L1)){1,3})\b[^\d/|]{0,6}((?:\d[\d.,]*)(?:\s?(?:dB)?\s?/\s?\d[\d.,]*){1,3})",
     re.IGNORECASE,
 )
 

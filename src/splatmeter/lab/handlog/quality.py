@@ -56,7 +56,8 @@ def _contradicted(
             other = moves[0][0]
             sentence = (
                 f"{phase.name}: '{found.group()}', but {metric.upper()} is {own.quantity.text} after "
-                f"{other.figures[key].quantity.text} of {other.name} ({own.quantity.value - other.figures[key].quantity.value:+.3g})."
+                f"{other.figures[key].quantity.text} of {other.name} "
+                f"({own.quantity.value - other.figures[key].quantity.value:+.3g})."
             )
             return Finding(
                 "quality claim", sentence, Severity.WRONG, lines_text([said.passage.line_at(found.start())])

@@ -33,28 +33,35 @@ _DURATIONS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3}
 _SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "mio": 1e6, "mill": 1e6, "tsd": 1e3, "thou": 1e3}
 _STEP = r"(?:iterations?|iterationen|iters?|its?|steps?|schritte?n?)"
 _PER_SECOND = rf"{_STEP}\s?(?:/|per\s|pro\s|je\s)\s?(?:seconds?|sekunde|sec|sek|s)(?!\w)"
-_PER_STEP = rf"(?:ms|µs|us|s|secs?|sek|seconds?|millise[ck]\w{{2,5}}|sekunden?)\s?(?:/|per\s|pro\s|je\s)\s?{_STEP}(?!\w)"
+_PER_STEP = (
+    rf"(?:ms|µs|us|s|secs?|sek|seconds?|millise[ck]\w{{2,5}}|sekunden?)\s?(?:/|per\s|pro\s|"
+    rf"je\s)\s?{_STEP}(?!\w)"
+)
 _TIME = r"(?:hours?|stunden?|std|hrs?|h|minutes?|minuten?|mins?|m|seconds?|sekunden?|secs?|s|ms)(?![\w/])"
 _QUANTITY = re.compile(
     r"(?P<approximate>~|≈|\babout |\baround |\bca\. |\brund |\betwa )?\s?"
     r"(?<![\w.])(?P<sign>[+\-−–±])?(?<![\w.])"
     r"(?P<number>\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,12})?|\d{1,15}(?:\.\d{1,12})?(?:e[+-]?\d{1,2}(?!\w))?)"
-    r"(?:\s?(?P<scale>[Kk](?![A-Za-z])|M(?![A-Za-z])|(?:million|mio|mill|thousand|tsd)(?:en|\.)?(?!\w)))?[\s-]?"
-    rf"(?P<unit>{_PER_SECOND}|{_PER_STEP}|[kKMGT]i?B(?!\w)|dB(?!\w)|%|(?:percent|prozent|fold|fach|times|mal)(?!\w)|[x×](?![\w(])|"
+    r"(?:\s?(?P<scale>[Kk](?![A-Za-z])|M(?![A-Za-z])|(?:million|mio|mill|thousand|tsd)(?:en|"
+    r"\.)?(?!\w)))?[\s-]?"
+    rf"(?P<unit>{_PER_SECOND}|{_PER_STEP}|[kKMGT]i?B(?!\w)|dB(?!\w)|%|(?:percent|prozent|fold|fach|times|"
+    rf"mal)(?!\w)|[x×](?![\w(])|"
     rf"{_TIME})?(?![\w]|\.\d|,\d{{3}})",
     re.IGNORECASE,
 )
 _CLOCK = re.compile(r"(?<![\d:.])(\d{1,3}):([0-5]\d)(?::([0-5]\d))?(?![\d:])(?:\s?(h|min|std)\b)?")
 _LONG_DURATION = re.compile(
     r"(?<![\w.])(?:(\d{1,3})\s?(?:hours?|stunden?|std\.?|hrs?|h)[\s,]{0,2}(?:and |und )?)?"
-    r"(\d{1,3})\s?(?:minutes?|minuten|mins?|min|m)[\s,]{0,2}(?:and |und )?(\d{1,2})\s?(?:seconds?|sekunden|secs?|s)(?!\w)"
+    r"(\d{1,3})\s?(?:minutes?|minuten|mins?|min|m)[\s,]{0,2}(?:and |und )?(\d{1,2})\s?(?:seconds?|sekunden|"
+    r"secs?|s)(?!\w)"
     r"|(?<![\w.])(\d{1,3})\s?(?:hours?|stunden?|std\.?|hrs?|h)[\s,]{0,2}(?:and |und )?"
     r"(\d{1,2})\s?(?:minutes?|minuten|mins?|min|m)(?!\w)",
     re.IGNORECASE,
 )
 DATE = re.compile(
     r"(?<!\d)(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4})(?!\d)"
-    r"|(?<!\w)\d{1,2}(?:\.|st|nd|rd|th)?\s(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])\w{0,7}\.?,?\s\d{4}"
+    r"|(?<!\w)\d{1,2}(?:\.|st|nd|rd|th)?\s(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|"
+    r"de[cz])\w{0,7}\.?,?\s\d{4}"
     r"|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w{0,7}\.?\s\d{1,2}(?:st|nd|rd|th)?,?\s\d{4}",
     re.IGNORECASE,
 )
@@ -64,7 +71,7 @@ LONGEST_TEXT = 6000
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """`value` in the base unit (bytes, it/s, dB, %, x, seconds, or none); `half` is half a unit of its last digit."""
+    """`value` in the base unit (bytes, it/s, dB, %, x, s, or none); `half` is half a unit of its last digit."""
 
     value: float
     unit: str
@@ -75,7 +82,7 @@ class Quantity:
     start: int = 0
     end: int = 0
     bounds: tuple[float, float] | None = None
-    """Where the roundings of a number that was turned over lie: 0.02 s/it is 50 it/s, but not 50 ± something."""
+    """Least and most of a number that was turned over: 0.02 s/it is not 50 it/s ± something."""
     per_step: bool = False
     """Written as time per iteration."""
 
@@ -94,7 +101,7 @@ class Quantity:
 
 
 def quantities(text: str) -> list[Quantity]:
-    """All numbers of a plain text in order; those that are part of a word, a date or a version are not numbers."""
+    """All numbers of a plain text in order; parts of a word, a date or a version are not numbers."""
     text = text[:LONGEST_TEXT]
     taken = [(found.start(), found.end()) for found in DATE.finditer(text)]
     result: list[Quantity] = []

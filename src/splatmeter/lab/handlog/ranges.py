@@ -41,7 +41,7 @@ def impossible_figures(log: HandLog) -> list[Finding]:
 
 
 def _is_result(said: Said, mention: Mention) -> bool:
-    """A number with a minus is a result only where a label stands alone before it and nothing compares behind it."""
+    """A number with a minus is a result only behind a label alone, with nothing that compares."""
     if said.heading not in ("", "row"):
         return False
     if not mention.quantity.signed:
@@ -68,7 +68,10 @@ def _more_than_all(log: HandLog) -> list[Finding]:
                 r"^\s*(?:less|fewer|reduction|weniger|lower|saved|smaller)\b", behind, re.IGNORECASE
             )
             if mention.quantity.unit == "%" and less and abs(mention.quantity.value) > 100:
-                sentence = f"'{mention.quantity.text}{behind[: less.end()]}' cannot be: nothing can shrink by more than all of it."
+                sentence = (
+                    f"'{mention.quantity.text}{behind[: less.end()]}' cannot be: nothing can shrink by more "
+                    f"than all of it."
+                )
                 findings.append(
                     Finding("impossible figure", sentence, Severity.WRONG, lines_text([mention.line]))
                 )

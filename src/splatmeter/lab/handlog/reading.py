@@ -10,6 +10,10 @@ from splatmeter.lab.handlog.cards import cards_in
 from splatmeter.lab.handlog.dates import days_in
 from splatmeter.lab.handlog.entries import MOST_ENTRIES, Entry, find_entries
 from splatmeter.lab.handlog.figures import figures_of, key_of_label, read_figure, resolution_of, start_of
+from splatmeter.lab.handlog.markdown import Bullet, Section, Table, marks, parse_sections
+from splatmeter.lab.handlog.mentions import Mention, key_of_words
+from splatmeter.lab.handlog.names import Names, match_name
+from splatmeter.lab.handlog.quantities import first_quantity
 from splatmeter.lab.handlog.values import (
     METRICS,
     Figure,
@@ -20,10 +24,6 @@ from splatmeter.lab.handlog.values import (
     Start,
     TableRow,
 )
-from splatmeter.lab.handlog.markdown import Bullet, Section, Table, marks, parse_sections
-from splatmeter.lab.handlog.mentions import Mention, key_of_words
-from splatmeter.lab.handlog.names import Names, match_name
-from splatmeter.lab.handlog.quantities import first_quantity
 from splatmeter.lab.handlog.words import PARENT
 
 _STATUS = (
@@ -43,8 +43,10 @@ _STATUS = (
 _WITHOUT_EVAL = re.compile(r"\b(?:no|without|w/o|not)\s+(?:the\s+)?--eval\b|\bno held-out\b", re.IGNORECASE)
 _WITH_EVAL = re.compile(r"--eval\b", re.IGNORECASE)
 _REPEATED = re.compile(
-    r"±(?! ?[\d.]+ ?% ?toleran)|\b(?:\d+|two|three|four|five|several|repeated) (?:runs|repeats|repetitions|blocks|seeds)\b|"
-    r"\bn ?= ?\d+|\bconfidence interval|% interval|\bmedians? (?:of|over)\b|\bmeans? (?:of|over)\b|\baverages? (?:of|over)\b|"
+    r"±(?! ?[\d.]+ ?% ?toleran)|\b(?:\d+|two|three|four|five|several|repeated) (?:runs|repeats|repetitions|"
+    r"blocks|seeds)\b|"
+    r"\bn ?= ?\d+|\bconfidence interval|% interval|\bmedians? (?:of|over)\b|\bmeans? (?:of|over)\b|"
+    r"\baverages? (?:of|over)\b|"
     r"\b(?:mittel|median|mittelwert)\w* (?:aus|von|über)\b|\b\w+ (?:läufen?|wiederholungen)\b",
     re.IGNORECASE,
 )

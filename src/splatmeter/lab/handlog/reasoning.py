@@ -1,4 +1,4 @@
-"""Conclusions that a log's own facts do not carry: goals already met, 'current' figures of the past, quality judged elsewhere."""
+"""Conclusions that a log's own facts do not carry: goals already met, 'current' figures of the past."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from splatmeter.lab.handlog.quantities import gigabytes
 from splatmeter.lab.handlog.values import HandLog, HandPhase
 
 _STILL_TO_DO = re.compile(
-    r"\b(?:needed|necessary|required|must|have|has|nötig|müssen|muss)\b[^.;]{0,40}\b(?:reduce|bring|get|push|lower|cut|senken|drücken|bringen)\b[^.;]{0,40}"
+    r"\b(?:needed|necessary|required|must|have|has|nötig|müssen|muss)\b[^.;]{0,40}\b(?:reduce|bring|get|"
+    r"push|lower|cut|senken|drücken|bringen)\b[^.;]{0,40}"
     r"\b(?:below|under|unter)\s*$",
     re.IGNORECASE,
 )
 _SPILLED = re.compile(
-    r"\b(?:causes?|visible|spike in|used|uses|spills? (?:in)?to)\b[^.;]{0,40}\bshared\b|\bshared\b[^.;]{0,30}\b(?:visible|spike|used|usage)\b",
+    r"\b(?:causes?|visible|spike in|used|uses|spills? (?:in)?to)\b[^.;]{0,40}\bshared\b|"
+    r"\bshared\b[^.;]{0,30}\b(?:visible|spike|used|usage)\b",
     re.IGNORECASE,
 )
 _NOT_SPILLED = re.compile(r"\bzero\b|\bno\b|\beliminat|\bwithout\b|\bnone\b|\bkein|\bnot\b", re.IGNORECASE)
 _CURRENT = re.compile(r"^\W*(?:current|currently|aktuell\w*|derzeit\w*)\b", re.IGNORECASE)
 _AS_BASELINE = re.compile(
-    r"\b(?:metrics|quality|psnr|ssim|lpips)\b[^.;]{0,30}\b(?:identical|same|equal|unchanged)\b[^.;]{0,12}\bbaseline\b",
+    r"\b(?:metrics|quality|psnr|ssim|lpips)\b[^.;]{0,30}\b(?:identical|same|equal|"
+    r"unchanged)\b[^.;]{0,12}\bbaseline\b",
     re.IGNORECASE,
 )
 _FULL = re.compile(r"\bfull\s+(\d+)\s?(k?)\b[^.;]{0,12}\b(?:run|training|iterations?)\b", re.IGNORECASE)
@@ -33,7 +36,8 @@ _ONE_AT_A_TIME = re.compile(
     re.IGNORECASE,
 )
 _BECAUSE_FEWER = re.compile(
-    r"\b(?:because|due to|since|thanks to|wegen|weil)\b[^.;]{0,20}\b(?:fewer|less|weniger)\b[^.;(]{0,20}\b(?:cameras|images|views|photos|bilder|kameras)\b(?:\s*\([^)]{0,30}\))?",
+    r"\b(?:because|due to|since|thanks to|wegen|weil)\b[^.;]{0,20}\b(?:fewer|less|"
+    r"weniger)\b[^.;(]{0,20}\b(?:cameras|images|views|photos|bilder|kameras)\b(?:\s*\([^)]{0,30}\))?",
     re.IGNORECASE,
 )
 _GOOD = re.compile(r"\bgood\b|\bsame\b|\bok\b|\bgut\b|\bpass|\bkept\b", re.IGNORECASE)
@@ -54,7 +58,8 @@ def already_below(log: HandLog) -> list[Finding]:
                     and own.quantity.high < mention.quantity.value
                 ):
                     sentence = (
-                        f"{phase.name}: it is called necessary to bring {mention.key} below {mention.quantity.text}, but the "
+                        f"{phase.name}: it is called necessary to bring {mention.key} below "
+                        f"{mention.quantity.text}, but the "
                         f"phase itself has {own.quantity.text}, which is below already."
                     )
                     findings.append(
@@ -77,8 +82,10 @@ def spilled_below_the_card(log: HandLog) -> list[Finding]:
             around = said.passage.words[max(0, found.start() - 30) : found.end() + 30]
             if not _NOT_SPILLED.search(around):
                 sentence = (
-                    f"{phase.name} is said to use shared memory, but its largest peak is {most.text}, below the card's "
-                    f"{gigabytes(size)}: either the peak was higher than measured, or the limit is lower than written."
+                    f"{phase.name} is said to use shared memory, but its largest peak is {most.text}, below "
+                    f"the card's "
+                    f"{gigabytes(size)}: either the peak was higher than measured, or the limit is lower "
+                    f"than written."
                 )
                 findings.append(
                     Finding(
@@ -103,7 +110,8 @@ def outdated_current(log: HandLog) -> list[Finding]:
                 latest = earlier[-1].figures[mention.key].quantity if earlier and not own else None
                 if latest and latest.unit == mention.quantity.unit and not latest.agrees(mention.quantity):
                     sentence = (
-                        f"{phase.name}: the current {mention.key} is given as {mention.quantity.text}, but the latest phase "
+                        f"{phase.name}: the current {mention.key} is given as {mention.quantity.text}, but "
+                        f"the latest phase "
                         f"that measured it, {earlier[-1].name}, has {latest.text}."
                     )
                     findings.append(
@@ -147,7 +155,8 @@ def not_the_full_run(log: HandLog) -> list[Finding]:
         said, ran = int(found[1]) * (1000 if found[2] else 1), phase.last_step - phase.start.step
         if said != ran:
             sentence = (
-                f"{phase.name}: the title says '{found.group()}', but it went from iteration {phase.start.step} to "
+                f"{phase.name}: the title says '{found.group()}', but it went from iteration "
+                f"{phase.start.step} to "
                 f"{phase.last_step}: {ran} iterations."
             )
             findings.append(
@@ -166,7 +175,8 @@ def memory_by_count(log: HandLog) -> list[Finding]:
     if single is None or fewer is None:
         return []
     sentence = (
-        f"'{single[0]}' (line {single[1]}) and '{fewer[0]}' (line {fewer[1]}) exclude each other: who holds one image at a "
+        f"'{single[0]}' (line {single[1]}) and '{fewer[0]}' (line {fewer[1]}) exclude each other: who holds "
+        f"one image at a "
         "time does not need less memory for fewer of them."
     )
     return [Finding("memory by count", sentence, Severity.DOUBT, lines_text([single[1], fewer[1]]))]
@@ -187,7 +197,10 @@ def quality_of_another_run(log: HandLog) -> list[Finding]:
         if phase.resolution and usual.resolution and phase.resolution != usual.resolution:
             reasons.append(f"at -r{phase.resolution} instead of -r{usual.resolution}")
         if reasons:
-            sentence = f"{phase.name}: quality is called '{verdict}', but it was measured {' and '.join(reasons)}: the quality baseline says nothing about that."
+            sentence = (
+                f"{phase.name}: quality is called '{verdict}', but it was measured {' and '.join(reasons)}: "
+                f"the quality baseline says nothing about that."
+            )
             findings.append(
                 Finding("quality of another run", sentence, Severity.DOUBT, lines_text([row.line]))
             )
@@ -203,8 +216,10 @@ def judged_too_early(log: HandLog) -> list[Finding]:
     if not 0 < share < 0.5:
         return []
     sentence = (
-        f"Runs go from iteration {c.first_step} to {c.last_step}, but quality is measured at {c.last_evaluated_step}, after "
-        f"{100 * share:.0f} % of them: what the other {c.last_step - c.last_evaluated_step} iterations do to it is not seen."
+        f"Runs go from iteration {c.first_step} to {c.last_step}, but quality is measured at "
+        f"{c.last_evaluated_step}, after "
+        f"{100 * share:.0f} % of them: what the other {c.last_step - c.last_evaluated_step} iterations do "
+        f"to it is not seen."
     )
     line = next(
         (line for line, text in log.lines if "eval" in text.lower() and str(c.last_evaluated_step) in text), 0
@@ -220,7 +235,8 @@ def success_without_quality(log: HandLog) -> list[Finding]:
     return [
         Finding(
             "success without quality",
-            f"{phase.name} is called a {phase.status}, but has no metrics, which the log demands of every phase.",
+            f"{phase.name} is called a {phase.status}, but has no metrics, which the log demands of every "
+            f"phase.",
             Severity.DOUBT,
             lines_text([phase.line]),
         )

@@ -23,7 +23,10 @@ def tables_against_sections(log: HandLog) -> list[Finding]:
                 own = phase.figures.get(mention.key)
                 if own is None or own.line == mention.line or _known(phase, mention, own.line):
                     continue
-                sentence = f"The table gives {phase.name} {mention.quantity.text}, its section {own.quantity.text} ({mention.key})."
+                sentence = (
+                    f"The table gives {phase.name} {mention.quantity.text}, its section {own.quantity.text} "
+                    f"({mention.key})."
+                )
                 findings.append(
                     Finding("table contradicts section", sentence, Severity.WRONG, lines_text([mention.line]))
                 )
@@ -65,7 +68,10 @@ def restated_figures(log: HandLog) -> list[Finding]:
                 own.quantity.value, mention
             ):
                 continue
-            sentence = f"{phase.name} has {mention.key} {own.quantity.text} in its own entry, but {mention.quantity.text} here."
+            sentence = (
+                f"{phase.name} has {mention.key} {own.quantity.text} in its own entry, but "
+                f"{mention.quantity.text} here."
+            )
             findings.append(
                 Finding("figure restated otherwise", sentence, Severity.WRONG, lines_text([mention.line]))
             )

@@ -59,14 +59,12 @@ def _called_same(said: Said) -> Iterator[tuple[Mention, str, int]]:
                 before = []
                 continue
             named = key_of_words(about[1]) if about else ""
-            if mention.role is Role.VALUE and named and named == mention.key:
-                yield mention, found.group(), found.end()
-                before = []
-            elif (
+            if (mention.role is Role.VALUE and named and named == mention.key) or (
                 mention.role is Role.VALUE
                 and mention.key
                 and re.fullmatch(
-                    r"[\s:(=~≈–-]*(?:(?:at|bei|with|mit|zu|as before|zuvor|wie zuvor|wie bisher|still|noch)[\s:(~≈]*){0,2}",
+                    r"[\s:(=~≈–-]*(?:(?:at|bei|with|mit|zu|as before|zuvor|wie zuvor|wie bisher|still|"
+                    r"noch)[\s:(~≈]*){0,2}",
                     between,
                     re.IGNORECASE,
                 )
@@ -141,7 +139,8 @@ def wrong_directions(log: HandLog) -> list[Finding]:
                 if direction and known and all(_opposes(direction, q, mention.quantity) for _, q in known):
                     name, before = known[0]
                     sentence = (
-                        f"{phase.name}: {mention.key} is said to have changed ('{spoken}') to {mention.quantity.text}, "
+                        f"{phase.name}: {mention.key} is said to have changed ('{spoken}') to "
+                        f"{mention.quantity.text}, "
                         f"but it was {before.text} in {name}: the other way."
                     )
                     findings.append(
@@ -159,8 +158,10 @@ def _spoken_direction(text: str, mention: Mention) -> tuple[int, str]:
     if words.NEGATED.search(before) or re.search(r"\bfrom\b|\bvon\b|\bthan\b|\bals\b", before, re.IGNORECASE):
         return 0, ""
     found = re.search(
-        r"(?P<up>\bros(?:e|en)|\brises|\bincreas(?:es|ed)|\bclimb(?:s|ed)|\bgrew|\bgrows|\bsteigt|\bstieg|\bwent up|\bimproves|\bimproved)|"
-        r"(?P<down>\bfell|\bfalls|\bdrop(?:s|ped)|\bdecreas(?:es|ed)|\bsank|\bsinkt|\bfällt|\bfiel|\bwent down|\bshr[iau]nks?|\breduced)|"
+        r"(?P<up>\bros(?:e|en)|\brises|\bincreas(?:es|ed)|\bclimb(?:s|ed)|\bgrew|\bgrows|\bsteigt|\bstieg|"
+        r"\bwent up|\bimproves|\bimproved)|"
+        r"(?P<down>\bfell|\bfalls|\bdrop(?:s|ped)|\bdecreas(?:es|ed)|\bsank|\bsinkt|\bfällt|\bfiel|\bwent "
+        r"down|\bshr[iau]nks?|\breduced)|"
         r"(?P<fast>\bfaster|\bschneller)|(?P<slow>\bslower|\blangsamer)",
         before,
         re.IGNORECASE,
@@ -238,5 +239,8 @@ def _not_than(log: HandLog, subject: HandPhase, name: str, word: str, line: int)
     direction = 1 if word.lower() in ("faster", "schneller") else -1
     if not _opposes(direction, theirs.quantity, own.quantity):
         return []
-    sentence = f"{subject.name} is called {word} than {name}, but has {own.quantity.text} against {theirs.quantity.text}."
+    sentence = (
+        f"{subject.name} is called {word} than {name}, but has {own.quantity.text} against "
+        f"{theirs.quantity.text}."
+    )
     return [Finding("wrong direction", sentence, Severity.WRONG, lines_text([line]))]

@@ -15,7 +15,7 @@ def sentence_start(text: str, position: int) -> int:
 
 
 def named_before(log: HandLog, text: str, position: int, compared: bool = True) -> list[str]:
-    """Names in the sentence up to a position, 'the original' among them; without `compared` not those after 'than'."""
+    """Names in a sentence up to a position; without `compared` not those behind 'than'."""
     start = sentence_start(text, position)
     part = text[start:position]
     found = [(at, name) for at, _, name in log.called.within(part)]

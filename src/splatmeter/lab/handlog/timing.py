@@ -21,7 +21,8 @@ _MORE_THAN_TRAINING = re.compile(
     re.IGNORECASE,
 )
 _NOT_THE_RUN = re.compile(
-    r"\beval|\bauswertung|\bcompil|\bbuild|\bload|\bsav|\bper (?:view|image)|\bcolmap|\bpreprocess|\brender|\blpips|\bstartup|\bimport",
+    r"\beval|\bauswertung|\bcompil|\bbuild|\bload|\bsav|\bper (?:view|image)|\bcolmap|\bpreprocess|"
+    r"\brender|\blpips|\bstartup|\bimport",
     re.IGNORECASE,
 )
 
@@ -37,7 +38,8 @@ def times_against_speeds(log: HandLog) -> list[Finding]:
         if any(LEAST <= ratio <= most for ratio in ratios):
             continue
         sentence = (
-            f"{phase.name}: {count:,} iterations at {speed.text} take {duration_text(count / speed.value)}, not "
+            f"{phase.name}: {count:,} iterations at {speed.text} take {duration_text(count / speed.value)}, "
+            f"not "
             f"{time.quantity.text}: that would be {count / time.quantity.value:.4g} it/s."
         )
         severity = Severity.WRONG if ratios[0] < LEAST else Severity.DOUBT

@@ -37,10 +37,15 @@ class Understanding:
         if not self.read:
             return "There is no figure in this log, so nothing was audited."
         if not self.phases:
-            return f"Of {self.read} figures none belongs to a phase that was recognised, so finding nothing means nothing."
+            return (
+                f"Of {self.read} figures none belongs to a phase that was recognised, so finding nothing "
+                f"means nothing."
+            )
         return (
-            f"This log was not understood ({self.understood} of {self.read} figures, {self.results} of them results), so "
-            "finding nothing means nothing; name figures and units, such as 'Speed: 11.4 it/s' or 'PSNR 26.0 dB'."
+            f"This log was not understood ({self.understood} of {self.read} figures, {self.results} of them "
+            f"results), so "
+            "finding nothing means nothing; name figures and units, such as 'Speed: 11.4 it/s' or 'PSNR "
+            "26.0 dB'."
         )
 
 

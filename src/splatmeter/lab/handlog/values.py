@@ -171,7 +171,7 @@ class HandLog:
     iterations: int | None = None
     """Of every run, if the log says so once for all."""
 
-    called: Names = Names([])
+    called: Names = field(default_factory=lambda: Names([]))
 
     def phase(self, name: str) -> HandPhase | None:
         return next((phase for phase in self.phases if phase.name == name), None)
