@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from splatmeter.lab.handlog import words
 from splatmeter.lab.handlog.mentions import Mention, Role, key_of_words, memory_key
 from splatmeter.lab.handlog.quantities import Quantity
+from splatmeter.lab.handlog.references import of_the_parentheses, references_of
 from splatmeter.lab.handlog.subjects import named_before
 from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
 
@@ -24,7 +25,6 @@ _NO_CHANGE = re.compile(
 _OF_BEFORE = re.compile(r"^\s*(?:of|von|des)\s", re.IGNORECASE)
 _INTERVAL = re.compile(r"^\s*\[\s*([+\-−]?\d[\d.]*)\s*%?\s*[,;]\s*([+\-−]?\d[\d.]*)")
 _FROM = re.compile(r"^\s*\(?(?:down |up )?(?:from|instead of|statt|von)\s*[~≈]?\s*$", re.IGNORECASE)
-_ARROW = re.compile(r"^\s*(?:to|auf|→|->|=>|⟶|➜|down to|up to|bis)\s*(?:only |nur )?[~≈]?\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ def _claims(log: HandLog, phase: HandPhase | None, said: Said) -> Iterator[Claim
         value = pair[1] if pair else _attached(text, said.mentions, position)
         key = _key(text, said, mention, value)
         subject = phase or _subject(log, text, mention.quantity.start)
-        references, previous = _references(log, said, position, subject)
+        references, previous = references_of(log, said, position, subject)
         if phase is None and (span := _span(log, text)) is not None:
             references, subject = (span[0],), log.phase(span[1])
         if not references and not previous:
-            references, previous = _of_the_parentheses(log, said, position, subject)
+            references, previous = of_the_parentheses(log, said, position, subject)
         if key or pair:
             yield _claim(text, said, mention, key, subject, pair, value, references, previous)
 
@@ -139,7 +139,7 @@ def _pair(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mention
         if first < 0 or first + 1 >= len(found):
             continue
         before, after = found[first], found[first + 1]
-        if not _ARROW.match(text[before.quantity.end : after.quantity.start]) or before.key != after.key:
+        if not words.ARROW.match(text[before.quantity.end : after.quantity.start]) or before.key != after.key:
             continue
         if before.quantity.unit != after.quantity.unit or before.quantity.unit in ("%", "x"):
             continue
@@ -255,7 +255,7 @@ def _signs(key: str) -> list[tuple[int, re.Pattern[str]]]:
 def _span(log: HandLog, text: str) -> tuple[str, str] | None:
     """'total 0.1 -> 0.6: …' speaks of two phases to its end."""
     named = log.called.within(text[:80])[:2]
-    if len(named) == 2 and _ARROW.match(text[named[0][1] : named[1][0]]):
+    if len(named) == 2 and words.ARROW.match(text[named[0][1] : named[1][0]]):
         return named[0][2], named[1][2]
     return None
 
@@ -264,72 +264,3 @@ def _subject(log: HandLog, text: str, position: int) -> HandPhase | None:
     """The phase that a sentence outside of all entries speaks of."""
     spoken = named_before(log, text, position, compared=False)
     return log.phase(spoken[0]) if spoken and len(set(spoken)) == 1 else None
-
-
-def _references(
-    log: HandLog, said: Said, position: int, subject: HandPhase | None
-) -> tuple[tuple[str, ...], bool]:
-    """The phase named behind the claim, else the one named before it in its clause or in the heading."""
-    text, here = said.passage.words, said.mentions[position].quantity
-    limit = next(
-        (m.quantity.start for m in said.mentions[position + 1 :] if m.role is Role.CHANGE), len(text)
-    )
-    after = words.head(
-        text[here.end : min(limit, here.end + 80)], re.compile(r"[;)]|" + words.SENTENCE_END.pattern)
-    )
-    clause = words.tail(
-        text[max(0, here.start - 60) : here.start], re.compile(r"[;,(]\s?|" + words.SENTENCE_END.pattern)
-    )
-    if here.unit == "x" and (next_to := log.called.within(after[:30])) and next_to[0][0] <= 5:
-        return (next_to[0][2],), False  # '1.29x start'
-    for near in (after, clause, said.heading):
-        word = words.REFERENCE.search(near)
-        while word:
-            behind = near[word.end() : word.end() + 45]
-            named = [
-                n
-                for at, _, n in log.called.within(behind)
-                if at < 25 and (subject is None or n != subject.name)
-            ]
-            if named:
-                return (named[0],), False
-            if words.PREVIOUS.search(behind[:30]):
-                return (), True
-            if words.FIRST.search(behind[:30]) and log.baseline:
-                return (log.baseline.name,), False
-            if (meant := _meant(log, behind, subject)) is not None:
-                return (meant,), False
-            word = words.REFERENCE.search(near, word.end())
-    if words.PREVIOUS.search(said.heading):
-        return (), True
-    return ((log.baseline.name,), False) if words.FIRST.search(said.heading) and log.baseline else ((), False)
-
-
-def _of_the_parentheses(
-    log: HandLog, said: Said, position: int, subject: HandPhase | None
-) -> tuple[tuple[str, ...], bool]:
-    """'(+0.24 it/s from Phase 1, +2.2 %)', '(-345 MB, -18.9 % from Phase 1)': one reference for all."""
-    text, here = said.passage.words, said.mentions[position].quantity
-    opened, closed = text.rfind("(", 0, here.start), text.find(")", here.end)
-    if opened < 0 or closed < 0 or ")" in text[opened : here.start]:
-        return (), False
-    for other, mention in enumerate(said.mentions):
-        if other != position and opened < mention.quantity.start < closed and mention.role is Role.CHANGE:
-            found = _references(log, said, other, subject)
-            if found[0] or found[1]:
-                return found
-    return (), False
-
-
-def _meant(log: HandLog, words_said: str, subject: HandPhase | None) -> str | None:
-    """'with the new rasteriser' is the paragraph that begins 'Then came the new rasteriser'."""
-    spoken = set(re.findall(r"[a-zäöüß]{5,}", words.head(words_said, words.CLAUSE_END).lower())) - {
-        "before",
-        "without",
-        "first",
-    }
-    earlier = log.before(subject) if subject else log.phases
-    fitting = [
-        p.name for p in earlier if spoken and spoken <= set(re.findall(r"[a-zäöüß]{5,}", p.title.lower()))
-    ]
-    return fitting[0] if len(fitting) == 1 else None

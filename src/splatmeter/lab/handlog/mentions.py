@@ -54,7 +54,6 @@ class Mention:
     line: int
 
 
-_ARROW = re.compile(r"^\s*(?:to|auf|→|->|=>|⟶|➜|down to|up to|bis)\s*(?:only |nur )?[~≈]?\s*$", re.IGNORECASE)
 _INSTEAD = re.compile(r"^\s*(?:instead of|statt|rather than|vs\.?|versus)\s*[~≈]?\s*$", re.IGNORECASE)
 _NOW = re.compile(r"^\s*(?:now |nun )?(?:at|to|auf|bei)\s*$", re.IGNORECASE)
 _WAS = re.compile(
@@ -112,7 +111,7 @@ def mentions(passage: Passage) -> list[Mention]:
         ):
             key = made[-1].key  # 'better by 0.21 dB at 25.21'
         quantity = _unit_of_heading(quantity, key, text)
-        if following is not None and not key and _ARROW.match(text[quantity.end : following.start]):
+        if following is not None and not key and words.ARROW.match(text[quantity.end : following.start]):
             key = _key(following, passage, floor, None)  # 'from 1.80 to 1.26 million Gaussians'
         if (
             following is not None
@@ -259,7 +258,7 @@ def _role(quantity: Quantity, key: str, text: str, following: Quantity | None) -
     if (
         following
         and following.unit in (quantity.unit, "B", "dB", "it/s", "")
-        and _ARROW.match(text[quantity.end : following.start])
+        and words.ARROW.match(text[quantity.end : following.start])
     ):
         return Role.BEFORE
     if words.NOT_MEASURED.search(clause) or (words.NOT_MEASURED.search(after[:14]) and "(" not in after[:14]):

@@ -71,7 +71,7 @@ LONGEST_TEXT = 6000
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """`value` in the base unit (bytes, it/s, dB, %, x, s, or none); `half` is half a unit of its last digit."""
+    """`value` in the base unit (bytes, it/s, dB, %, x, s, or none); `half` is half of its last digit."""
 
     value: float
     unit: str

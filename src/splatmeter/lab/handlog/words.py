@@ -179,6 +179,7 @@ BETTER_QUALITY = _any(
         r"better|rose|up)\b",
     r"\bbessere (?:bild)?qualität\b", r"\bqualität (?:ist )?(?:besser|verbessert|steigt|gestiegen)\b",
 )  # fmt: skip
+ARROW = re.compile(r"^\s*(?:to|auf|→|->|=>|⟶|➜|down to|up to|bis)\s*(?:only |nur )?[~≈]?\s*$", re.IGNORECASE)
 PARENT = re.compile(
     r"\bparents?\b\s*(?:[:=]|is\b)?|\bbased (?:up)?on\b|\bbuil(?:ds|t) (?:up)?on\b|\bon top of\b|\bbranched "
     r"(?:off )?from\b|\bforked from\b|"
