@@ -31,6 +31,7 @@ _SETTINGS = re.compile(
 )
 _LEADING = re.compile(r"^(?:\W*(?:\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{2,4})\W*)?")
 _SHORT_NAME = re.compile(r"^([A-Za-z]{1,4}[-.]?\d{1,3}[a-z]?)\b(?=\s)")
+_NUMBERED = re.compile(r"^([A-Za-zÄÖÜäöü]{2,14}\s?\d{1,3}[a-z]?)\b(?=\s|$)")
 _WEEKDAY = re.compile(r"^(mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w{0,8}\b", re.IGNORECASE)
 _WEEKDAYS = (
     "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
@@ -97,7 +98,11 @@ def is_turned(table: Table) -> bool:
 
 def _named_figures(table: Table) -> bool:
     named = [bool(key_of_words(row[0])) and not quantities(row[0]) for row in table.rows]
-    return bool(named) and 2 * sum(named) >= len(named) and not all(key_of_words(h) for h in table.header[1:])
+    return (
+        bool(named)
+        and 2 * sum(named) >= len(named)
+        and 2 * sum(bool(key_of_words(h)) for h in table.header[1:]) <= len(table.header) - 1
+    )
 
 
 def _figures_said(table: Table) -> Iterator[Said]:
@@ -200,10 +205,17 @@ def _aliases(title: str) -> list[str]:
     found = _VERSION.match(title)
     short = _SHORT_NAME.match(title)
     weekday = _WEEKDAY.match(title)
+    numbered = _NUMBERED.match(title)
     parts = re.split(r"\s+[-–—]\s+|:\s|\s\(", title)
     extra = [part.strip(" )") for part in parts[1:2] if 3 < len(part) < 40 and not days_in(part)]
     days = [day for day in _WEEKDAYS if weekday and day.startswith(weekday[1].lower())]
-    return [*([found[1], found[2]] if found else []), *([short[1]] if short else []), *days, *extra]
+    return [
+        *([found[1], found[2]] if found else []),
+        *([short[1]] if short else []),
+        *([numbered[1]] if numbered else []),
+        *days,
+        *extra,
+    ]
 
 
 def of_paragraphs(sections: Sequence[Section]) -> list[Entry]:
@@ -214,7 +226,7 @@ def of_paragraphs(sections: Sequence[Section]) -> list[Entry]:
             if measures(said) and not _SUMMARY.match(block.words):
                 opening = re.split(r"[.!?:,]\s", block.words, maxsplit=1)[0]
                 name = " ".join(opening.split()[:7])[:60]
-                entries.append(Entry(name, opening, block.breaks[0][1], said))
+                entries.append(Entry(name, opening, block.breaks[0][1], said, _aliases(opening)))
     return entries[:MOST_ENTRIES] if len(entries) > 1 else []
 
 
