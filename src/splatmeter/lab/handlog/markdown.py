@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 
 from splatmeter.lab.handlog.numerals import english, has_decimal_commas
 
-LONGEST_LINE = 20_000
+LONGEST_LINE = 6000
 """Characters of a line that are read; nobody's bullet is longer."""
+DEEPEST = 12
+"""Levels of a list that are told apart: readers recurse."""
 _HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*\s*$")
 _BULLET = re.compile(r"^(\s*)(?:[-*+•]|(\d{1,4})[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
 _QUOTE = re.compile(r"^\s{0,3}>\s?")
@@ -179,7 +181,7 @@ def _joined(pieces: list[tuple[int, str]], commas: bool) -> Text:
 
 
 def _nest(flat: list[_Item], commas: bool) -> tuple[Bullet, ...]:
-    """Bullets with their children; a stack, because a list may be deeper than Python's recursion."""
+    """Bullets with their children; below the deepest level all are siblings."""
     children: list[list[Bullet]] = [[] for _ in flat]
     roots: list[Bullet] = []
     parents: list[int] = []
@@ -188,7 +190,8 @@ def _nest(flat: list[_Item], commas: bool) -> tuple[Bullet, ...]:
         while above and flat[above[-1]].indent >= item.indent:
             above.pop()
         parents.append(above[-1] if above else -1)
-        above.append(position)
+        if len(above) < DEEPEST:
+            above.append(position)
     for position in range(len(flat) - 1, -1, -1):
         bullet = _bullet(flat[position], commas, tuple(reversed(children[position])))
         (children[parents[position]] if parents[position] >= 0 else roots).append(bullet)

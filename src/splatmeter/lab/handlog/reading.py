@@ -50,8 +50,8 @@ _REPEATED = re.compile(
     r"\b(?:mittel|median|mittelwert)\w* (?:aus|von|über)\b|\b\w+ (?:läufen?|wiederholungen)\b",
     re.IGNORECASE,
 )
-_SPLIT = re.compile(r"(\d+)\s*train\w*\W{1,5}(?:and\s+)?(\d+)\s*(?:test|held[- ]out)", re.IGNORECASE)
-_STEPS = re.compile(r"(\d+)\s*(?:→|->|to)\s*(\d+)")
+_SPLIT = re.compile(r"(\d{1,9})\s*train\w*\W{1,5}(?:and\s+)?(\d{1,9})\s*(?:test|held[- ]out)", re.IGNORECASE)
+_STEPS = re.compile(r"(\d{1,9})\s*(?:→|->|to)\s*(\d{1,9})")
 
 
 def parse_log(text: str) -> HandLog:
@@ -160,7 +160,9 @@ def _phase(section: Section, name: str, names: Sequence[str], rows: Sequence[Tab
     configuration = [text for b in settings for text in _texts(b)]
     said = " · ".join([section.title, *configuration, *(" ".join(row.cells.values()) for row in rows)])
     everything = " · ".join(text for bullet in section.bullets for text in _texts(bullet))
-    steps = re.search(r"(?:ran to|until|up to)\s+(?:iter\w*|step)\s*(\d+)", " · ".join(configuration), re.I)
+    steps = re.search(
+        r"(?:ran to|until|up to)\s+(?:iter\w*|step)\s*(\d{1,9})", " · ".join(configuration), re.I
+    )
     return HandPhase(
         name=name,
         title=section.title,
@@ -208,7 +210,7 @@ def _start(bullets: Sequence[Bullet], names: Sequence[str]) -> Start | None:
 def _evaluated_step(bullets: Sequence[Bullet]) -> int | None:
     for bullet in bullets:
         if "metrics" in bullet.label.lower():
-            found = re.search(r"(?:iter\w*|step)\s*(\d+)", bullet.label, re.IGNORECASE)
+            found = re.search(r"(?:iter\w*|step)\s*(\d{1,9})", bullet.label, re.IGNORECASE)
             if found:
                 return int(found[1])
     return None

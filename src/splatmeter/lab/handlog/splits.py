@@ -14,10 +14,12 @@ EVERY = 8
 """The original holds out every eighth image."""
 _NOUN = r"(?:images?|photos?|views?|cameras?|pictures?)"
 _COUNTED = re.compile(
-    rf"\b(\d+)\s+(?:[A-Za-z\-]+\s+){{0,2}}?{_NOUN}\b(?!\s+(?:pair|at a time))", re.IGNORECASE
+    rf"\b(\d{{1,9}})\s+(?:[A-Za-z\-]+\s+){{0,2}}?{_NOUN}\b(?!\s+(?:pair|at a time))", re.IGNORECASE
 )
-_CONTRASTED = re.compile(rf"{_NOUN}\s*\(\s*(\d+)\s*(?:vs\.?|versus|against|of|/)\s*(\d+)\s*\)", re.IGNORECASE)
-_OF = re.compile(rf"\b(\d+)\s+of\s+(?:the\s+)?(\d+)\s+(?:\w+\s+)?{_NOUN}", re.IGNORECASE)
+_CONTRASTED = re.compile(
+    rf"{_NOUN}\s*\(\s*(\d{{1,9}})\s*(?:vs\.?|versus|against|of|/)\s*(\d{{1,9}})\s*\)", re.IGNORECASE
+)
+_OF = re.compile(rf"\b(\d{{1,9}})\s+of\s+(?:the\s+)?(\d{{1,9}})\s+(?:\w+\s+)?{_NOUN}", re.IGNORECASE)
 _DECLARED = re.compile(
     r"declared changes:[^.]*\bsplit\b|split (?:is|was) (?:another|changed on purpose)", re.IGNORECASE
 )
