@@ -118,6 +118,20 @@ def test_a_hand_kept_log_is_imported_and_audited(tmp_path: Path, capsys: pytest.
     assert lab(tmp_path, "audit", str(tmp_path / "none.md")) == 66
 
 
+def test_a_log_that_was_not_understood_is_not_called_clean(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strange = tmp_path / "strange.md"
+    for text in ("", "Shopping: 3 apples, 12 eggs, 2 loaves, 7 plums, 4 pears, 9 nuts\n"):
+        strange.write_text(text)
+        assert lab(tmp_path, "audit", str(strange)) == 4
+        said = capsys.readouterr().out
+        assert "0 understood" in said and "nothing to object to" not in said
+    strange.write_text("# Log\n\n- start: 10.0 it/s, 4.0 GB\n- trick: 12.0 it/s (+20 %), 4.0 GB\n")
+    assert lab(tmp_path, "audit", str(strange)) == 0
+    assert "5 figures read, 5 understood, in 2 phases" in capsys.readouterr().out
+
+
 @pytest.mark.skipif(
     not HAND_LOG.exists(), reason="../shared is not here: the user's own log was not imported"
 )

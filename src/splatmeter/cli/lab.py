@@ -279,7 +279,13 @@ def _judge_commands(commands: argparse._SubParsersAction) -> None:
     audit = _add(
         commands, "audit", "lab_judge", "what a log's numbers contradict; without FILE: all measured phases"
     )
-    audit.add_argument("file", type=Path, nargs="?", default=None)
+    audit.add_argument(
+        "file",
+        type=Path,
+        nargs="?",
+        default=None,
+        help="a log in Markdown or plain text; exit code 3: it contradicts itself, 4: not understood",
+    )
 
 
 def _report_command(commands: argparse._SubParsersAction) -> None:

@@ -218,7 +218,7 @@ def log(chosen: Namespace) -> int:
 
 
 def import_log(chosen: Namespace) -> int:
-    from splatmeter.lab.log import parse_log
+    from splatmeter.lab.handlog import parse_log
     from splatmeter.lab.session.importing import import_log as taken
 
     lab = Lab(lab_folder(chosen)).checked()
@@ -230,18 +230,30 @@ def import_log(chosen: Namespace) -> int:
 
 
 def audit(chosen: Namespace) -> int:
-    """Of a written log, or of everything measured here; 3 if something makes a verdict questionable."""
+    """Of a written log, or of everything measured here; 3 if something makes a verdict questionable, 4 if the
+    log was not understood.
+    """
+    objection = ""
     if chosen.file is not None:
-        from splatmeter.lab.log import audit_log, parse_log
+        from splatmeter.lab.handlog import audit_log, parse_log, understanding
 
-        findings = audit_log(parse_log(_text(chosen.file)))
+        hand = parse_log(_text(chosen.file))
+        findings = audit_log(hand)
+        read = understanding(hand)
+        objection = read.objection
+        print(read.sentence)
     else:
         lab = Lab(lab_folder(chosen)).checked()
         findings = list(dict.fromkeys(f for item in _all(lab) for f in item.comparison.findings))
     for finding in findings:
         print(_line(finding))
-    print(f"{len(findings)} findings" if findings else "nothing to object to")
-    return 3 if any(finding.questions_the_verdict for finding in findings) else 0
+    if findings or not objection:
+        print(f"{len(findings)} findings" if findings else "nothing to object to")
+    if objection:
+        print(objection)
+    if any(finding.questions_the_verdict for finding in findings):
+        return 3
+    return 4 if objection else 0
 
 
 def _line(finding: Finding) -> str:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splatmeter.lab.compare.samples import Finding, Severity, Verdict, VerdictKind
-from splatmeter.lab.log import audit_log, parse_log, write_log
+from splatmeter.lab.handlog import audit_log, parse_log
+from splatmeter.lab.log import write_log
 from splatmeter.lab.log.document import (
     LogDocument,
     LogPhase,

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from splatmeter.lab.atomic import read_json
 from splatmeter.lab.compare.samples import Finding, Severity
-from splatmeter.lab.log import audit_log, parse_log
+from splatmeter.lab.handlog import audit_log, parse_log
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.report.document import ModelPage, Picture, ReportDocument, RunRow

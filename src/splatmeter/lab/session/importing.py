@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from splatmeter.lab.atomic import write_json
-from splatmeter.lab.log.handlog import HandLog, HandPhase
+from splatmeter.lab.handlog.values import HandLog, HandPhase
 from splatmeter.lab.plan.phases import BASELINE, Phase
 from splatmeter.lab.record.lab import Lab
 

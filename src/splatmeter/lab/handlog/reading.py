@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from splatmeter.lab.log.figures import figures_of, key_of_label, read_figure, resolution_of, start_of
-from splatmeter.lab.log.handlog import (
+from splatmeter.lab.handlog.cards import cards_in
+from splatmeter.lab.handlog.dates import days_in
+from splatmeter.lab.handlog.entries import MOST_ENTRIES, Entry, find_entries
+from splatmeter.lab.handlog.figures import figures_of, key_of_label, read_figure, resolution_of, start_of
+from splatmeter.lab.handlog.markdown import Bullet, Section, Table, marks, parse_sections
+from splatmeter.lab.handlog.mentions import Mention, key_of_words
+from splatmeter.lab.handlog.names import Names, match_name
+from splatmeter.lab.handlog.quantities import first_quantity
+from splatmeter.lab.handlog.values import (
     METRICS,
     Figure,
     HandConfiguration,
     HandLog,
     HandPhase,
+    Said,
     Start,
     TableRow,
 )
-from splatmeter.lab.log.markdown import Bullet, Section, Table, marks, parse_sections
-from splatmeter.lab.log.names import match_name, phase_name
-from splatmeter.lab.log.quantities import first_quantity
+from splatmeter.lab.handlog.words import PARENT
 
 _STATUS = (
     ("on hold", r"\bon hold\b"),
@@ -36,39 +43,104 @@ _STATUS = (
 _WITHOUT_EVAL = re.compile(r"\b(?:no|without|w/o|not)\s+(?:the\s+)?--eval\b|\bno held-out\b", re.IGNORECASE)
 _WITH_EVAL = re.compile(r"--eval\b", re.IGNORECASE)
 _REPEATED = re.compile(
-    r"±|\b(?:\d+|several|repeated) (?:runs|repeats|repetitions|blocks|seeds)\b|\bn ?= ?\d+|"
-    r"\bconfidence interval|% interval|"
-    r"\bmedian of\b|\bmean of\b",
+    r"±(?! ?[\d.]+ ?% ?toleran)|\b(?:\d+|two|three|four|five|several|repeated) (?:runs|repeats|repetitions|"
+    r"blocks|seeds)\b|"
+    r"\bn ?= ?\d+|\bconfidence interval|% interval|\bmedians? (?:of|over)\b|\bmeans? (?:of|over)\b|"
+    r"\baverages? (?:of|over)\b|"
+    r"\b(?:mittel|median|mittelwert)\w* (?:aus|von|über)\b|\b\w+ (?:läufen?|wiederholungen)\b",
     re.IGNORECASE,
 )
-_SPLIT = re.compile(r"(\d+)\s*train\w*\W{1,5}(?:and\s+)?(\d+)\s*(?:test|held[- ]out)", re.IGNORECASE)
-_STEPS = re.compile(r"(\d+)\s*(?:→|->|to)\s*(\d+)")
+_SPLIT = re.compile(r"(\d{1,9})\s*train\w*\W{1,5}(?:and\s+)?(\d{1,9})\s*(?:test|held[- ]out)", re.IGNORECASE)
+_STEPS = re.compile(r"(\d{1,9})\s*(?:→|->|to)\s*(\d{1,9})")
 
 
 def parse_log(text: str) -> HandLog:
     """Reads what it can and leaves the rest; an empty log is a log without phases."""
     sections = parse_sections(text)
-    drafts = [section for section in sections if _is_phase(section)]
-    names = _unique([phase_name(section.title) for section in drafts])
-    titles = [section.title for section in drafts]
+    labelled = [section for section in sections if _is_phase(section)][:MOST_ENTRIES]
+    entries = find_entries(sections, labelled)
+    names = _unique([entry.name for entry in entries.found])
+    titles = [entry.title for entry in entries.found]
     rows = [row for table in _comparison_tables(sections) for row in _rows(table, names, titles)]
+    called = Names([(name, entry.aliases) for name, entry in zip(names, entries.found, strict=True)])
     phases = tuple(
-        _phase(section, name, names, [row for row in rows if row.phase == name])
-        for section, name in zip(drafts, names, strict=True)
+        _told(entry, name, names, [row for row in rows if row.phase == name], called)
+        for entry, name in zip(entries.found, names, strict=True)
     )
     quality = next(
         (s for s in sections if re.search(r"quality.*baseline|baseline.*quality", s.title, re.I)), None
     )
+    said = [*entries.loose, *(item for phase in phases for item in phase.said)]
     return HandLog(
         next((section.title for section in sections if section.level == 1), ""),
         tuple(sections),
-        _configuration(sections, names),
+        _configuration(sections, names, entries.loose),
         _quality_figures(quality),
         _tolerance(quality),
         phases,
         tuple(rows),
         tuple(_prose(sections)),
+        tuple(entries.loose),
+        tuple(card for item in said for card in cards_in(item.passage.words, item.passage.line_at(0))),
+        _iterations(entries.loose),
+        called,
     )
+
+
+def _told(
+    entry: Entry, name: str, names: Sequence[str], rows: Sequence[TableRow], called: Names
+) -> HandPhase:
+    """A phase by its labels, as far as it has them, and by everything that its entry says."""
+    section = entry.section or Section(3, entry.title, entry.title, entry.line)
+    phase = _phase(section, name, names, rows)
+    figures = dict(phase.figures)
+    for item in entry.said:
+        if item.heading:
+            continue
+        for mention in item.values():
+            if mention.key and mention.key != "iterations":
+                figures.setdefault(mention.key, _figure(item, mention))
+    words = [item.passage.words for item in entry.said]
+    days = [day.day for text in words for day in days_in(text) if day.day]
+    return replace(
+        phase,
+        figures=figures,
+        repeated=phase.repeated or any(_REPEATED.search(text) for text in words),
+        marks=phase.marks,
+        aliases=tuple(entry.aliases),
+        said=tuple(entry.said),
+        day=days[0] if days else None,
+        parents=tuple(dict.fromkeys(parent for text in words for parent in parents_in(text, called, name))),
+    )
+
+
+def parents_in(text: str, called: Names, name: str) -> list[str]:
+    """The phases that a text says this one builds on."""
+    found: list[str] = []
+    for word in PARENT.finditer(text):
+        near = called.within(text[word.end() : word.end() + 30])
+        if near and near[0][0] <= 6 and near[0][2] != name:
+            found.append(near[0][2])
+    return found
+
+
+def _figure(item: Said, mention: Mention) -> Figure:
+    rest = item.passage.words[mention.quantity.end : mention.quantity.end + 40]
+    estimated = mention.quantity.approximate or bool(
+        re.match(r"\s*\(?(?:estimate|geschätzt)", rest, re.IGNORECASE)
+    )
+    return Figure(mention.quantity, mention.line, item.passage.words, estimated=estimated)
+
+
+def _iterations(loose: Sequence[Said]) -> int | None:
+    """If the log gives one number of iterations for every run."""
+    found = {
+        int(m.quantity.value)
+        for item in loose
+        for m in item.mentions
+        if m.key == "iterations" and m.quantity.value >= 50
+    }
+    return found.pop() if len(found) == 1 else None
 
 
 def split_counts(text: str) -> tuple[int, int] | None:
@@ -78,7 +150,7 @@ def split_counts(text: str) -> tuple[int, int] | None:
 
 
 def _is_phase(section: Section) -> bool:
-    keys = {key_of_label(bullet.label) for bullet in section.bullets}
+    keys = {key_of_label(bullet.label) or key_of_words(bullet.label) for bullet in section.bullets}
     status = any(bullet.label.lower() in ("status", "verdict") for bullet in section.bullets)
     return section.level >= 2 and ("speed" in keys or status)
 
@@ -88,7 +160,9 @@ def _phase(section: Section, name: str, names: Sequence[str], rows: Sequence[Tab
     configuration = [text for b in settings for text in _texts(b)]
     said = " · ".join([section.title, *configuration, *(" ".join(row.cells.values()) for row in rows)])
     everything = " · ".join(text for bullet in section.bullets for text in _texts(bullet))
-    steps = re.search(r"(?:ran to|until|up to)\s+(?:iter\w*|step)\s*(\d+)", " · ".join(configuration), re.I)
+    steps = re.search(
+        r"(?:ran to|until|up to)\s+(?:iter\w*|step)\s*(\d{1,9})", " · ".join(configuration), re.I
+    )
     return HandPhase(
         name=name,
         title=section.title,
@@ -136,23 +210,28 @@ def _start(bullets: Sequence[Bullet], names: Sequence[str]) -> Start | None:
 def _evaluated_step(bullets: Sequence[Bullet]) -> int | None:
     for bullet in bullets:
         if "metrics" in bullet.label.lower():
-            found = re.search(r"(?:iter\w*|step)\s*(\d+)", bullet.label, re.IGNORECASE)
+            found = re.search(r"(?:iter\w*|step)\s*(\d{1,9})", bullet.label, re.IGNORECASE)
             if found:
                 return int(found[1])
     return None
 
 
-def _configuration(sections: Sequence[Section], names: Sequence[str]) -> HandConfiguration:
+def _configuration(
+    sections: Sequence[Section], names: Sequence[str], loose: Sequence[Said]
+) -> HandConfiguration:
     section = next((s for s in sections if "configuration" in s.title.lower()), None)
+    spoken = " · ".join(item.passage.words for item in loose)[:100_000]
     if section is None:
-        return HandConfiguration()
+        return HandConfiguration(repeated=bool(_REPEATED.search(spoken)))
     said = {bullet.label: bullet.text for bullet in section.bullets if bullet.label}
     everything = " · ".join(text for bullet in section.bullets for text in _texts(bullet))
     scene = next((text for label, text in said.items() if label.lower() in ("dataset", "scene")), "")
     training = " ".join(text for label, text in said.items() if label.lower().startswith("train"))
     steps = _STEPS.search(training)
     evaluated = re.search(
-        r"(?:iter\w*|step)\s*(\d+)", " ".join(t for k, t in said.items() if "eval" in k.lower()), re.I
+        r"(?:iter\w*|step)\s*(\d+(?:, \d+)*)",
+        " ".join(t for k, t in said.items() if "eval" in k.lower()),
+        re.I,
     )
     counts = split_counts(everything) or (None, None)
     return HandConfiguration(
@@ -160,11 +239,12 @@ def _configuration(sections: Sequence[Section], names: Sequence[str]) -> HandCon
         resolution=resolution_of(everything),
         first_step=int(steps[1]) if steps else None,
         last_step=int(steps[2]) if steps else None,
-        evaluated_step=int(evaluated[1]) if evaluated else None,
+        evaluated_step=int(evaluated[1].split(", ")[0]) if evaluated else None,
+        last_evaluated_step=int(evaluated[1].split(", ")[-1]) if evaluated else None,
         start=_start(section.bullets, names),
         train_images=counts[0],
         test_images=counts[1],
-        repeated=bool(_REPEATED.search(everything)),
+        repeated=bool(_REPEATED.search(spoken)),
         bullets=said,
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from splatmeter.lab.log.handlog import METRICS, Change, Figure, Start
-from splatmeter.lab.log.markdown import Bullet
-from splatmeter.lab.log.names import mentioned_name
-from splatmeter.lab.log.quantities import Quantity, quantities
+from splatmeter.lab.handlog.markdown import Bullet
+from splatmeter.lab.handlog.names import mentioned_name
+from splatmeter.lab.handlog.quantities import Quantity, quantities
+from splatmeter.lab.handlog.values import METRICS, Change, Figure, Start
 
 _REFERENCE = re.compile(r"\b(?:from|vs\.?|versus|than|against|over|compared (?:to|with)|relative to)\b", re.I)
 _SAME = re.compile(r"\bsame as\b|\bequal to\b|\bidentical to\b", re.IGNORECASE)
@@ -97,11 +97,11 @@ def start_of(text: str, line: int, names: Sequence[str]) -> Start | None:
     found = re.search(r"\bfrom\s+(.{0,60}?)checkpoint\b(.*)", text, re.IGNORECASE)
     if not found:
         return None
-    step = re.search(r"(?:iter\w*|step)\s*(\d+)", found[2], re.IGNORECASE)
+    step = re.search(r"(?:iter\w*|step)\s*(\d{1,9})", found[2], re.IGNORECASE)
     return Start(int(step[1]) if step else None, mentioned_name(found[1], names), line)
 
 
 def resolution_of(text: str) -> int | None:
     """4 from '-r4' or '-r 4'."""
-    found = re.search(r"(?<![\w-])-r\s?(\d+)\b|--resolution\s+(\d+)", text)
+    found = re.search(r"(?<![\w-])-r\s?(\d{1,9})\b|--resolution\s+(\d{1,9})", text)
     return int(found[1] or found[2]) if found else None

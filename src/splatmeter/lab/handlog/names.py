@@ -56,3 +56,26 @@ def _alike(a: str, b: str) -> bool:
         return False  # 'phase2' is not 'phase2d'
     stem = min(len(a), len(b), max(_SHORTEST_STEM, len(a) - 2))
     return len(a) >= _SHORTEST_STEM and len(b) >= _SHORTEST_STEM and a[:stem] == b[:stem]
+
+
+class Names:
+    """All words by which phases are called, found in one pass over a text."""
+
+    def __init__(self, called: Sequence[tuple[str, Sequence[str]]]) -> None:
+        self._of: dict[str, str] = {}
+        for name, aliases in called:
+            self._of.setdefault(name.lower(), name)
+            for alias in aliases:
+                if len(alias) > 1:
+                    self._of.setdefault(alias.lower(), name)
+        words = sorted(filter(None, self._of), key=len, reverse=True)
+        pattern = "|".join(re.escape(word) for word in words)
+        self._pattern = (
+            re.compile(rf"(?<![\w.-])(?:{pattern})(?![\w-]|\.\d)", re.IGNORECASE) if words else None
+        )
+
+    def within(self, text: str) -> list[tuple[int, int, str]]:
+        """Start, end and name of each phase that a text speaks of, in order."""
+        if self._pattern is None:
+            return []
+        return [(m.start(), m.end(), self._of[m.group().lower()]) for m in self._pattern.finditer(text)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from splatmeter.lab.compare.samples import Finding
-from splatmeter.lab.log import audit_log, parse_log
+from splatmeter.lab.handlog import audit_log, parse_log
 
 SHARED = Path(__file__).parents[4] / "shared" / "log" / "training-speed-tracking.md"
 
@@ -34,6 +34,15 @@ def real() -> str:
         ("too small for single runs", ("+0.54 %", "±3.9 %")),
         ("identical metrics", ("0.035384", "6 decimals", "0.0558, 0.0559")),
         ("baseline from a candidate", ("Phase 2d-eval2", "~26.0 dB from 26.01")),
+        ("goal already met", ("below 16 GB", "15.62 GB")),
+        ("spill below the limit", ("15.62 GB", "16.00 GB")),
+        ("current figure is outdated", ("8.0 GB", "4.7 GB")),
+        ("equal to nothing", ("identical to baseline", "Baseline has no metrics")),
+        ("not the full run", ("Full 30K Run", "23000 iterations")),
+        ("memory by count", ("only 1 image pair", "20 vs 185")),
+        ("quality of another run", ("30000 instead of 3100", "-r2 instead of -r4")),
+        ("quality judged too early", ("measured at 3100", "10 %", "other 900 iterations")),
+        ("success without quality", ("Phase 2d", "no metrics")),
         ("memory below the floor", ("1.87 GB", "1.28 GB", "1.71 GB", "2594×1681", "7.4 GB")),
     ],
 )

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splatmeter.lab.log import audit_log, parse_log
-from splatmeter.lab.log.markdown import marks, parse_sections, plain
-from splatmeter.lab.log.names import match_name, mentioned_name, phase_name
-from splatmeter.lab.log.quantities import change_percent, first_quantity, quantities
+from splatmeter.lab.handlog import audit_log, parse_log
+from splatmeter.lab.handlog.markdown import marks, parse_sections, plain
+from splatmeter.lab.handlog.names import match_name, mentioned_name, phase_name
+from splatmeter.lab.handlog.quantities import change_percent, first_quantity, quantities
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from splatmeter.lab.compare.samples import Finding, Severity
-from splatmeter.lab.log import audit_log, parse_log
-from splatmeter.lab.log.splits import held_out_count
+from splatmeter.lab.handlog import audit_log, parse_log
+from splatmeter.lab.handlog.splits import held_out_count
 
 INVENTED = """# Kernel diary
 

@@ -5,11 +5,16 @@ Nothing here judges. A figure keeps its line, its rounding, and the changes clai
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from splatmeter.lab.log.markdown import Section
-from splatmeter.lab.log.quantities import Quantity
+from splatmeter.lab.handlog.cards import Card
+from splatmeter.lab.handlog.markdown import Section
+from splatmeter.lab.handlog.mentions import PEAKS, Mention, Passage, Role
+from splatmeter.lab.handlog.names import Names
+from splatmeter.lab.handlog.quantities import Quantity
 
 METRICS = ("l1", "psnr", "ssim", "lpips")
 
@@ -46,6 +51,19 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """A passage with what its numbers are."""
+
+    passage: Passage
+    mentions: tuple[Mention, ...]
+    heading: str = ""
+    """Of the column it stands in."""
+
+    def values(self, key: str = "") -> list[Mention]:
+        return [m for m in self.mentions if m.role is Role.VALUE and (m.key == key or not key)]
+
+
+@dataclass(frozen=True, slots=True)
 class HandPhase:
     """One experiment; keys of `figures` are 'speed', 'loss', 'training peak', 'evaluation peak',
     'reported peak', 'gaussians', 'opacity', 'test psnr', 'train l1' and so on."""
@@ -71,14 +89,38 @@ class HandPhase:
     code_changes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     section: Section | None = None
+    aliases: tuple[str, ...] = ()
+    """Other words for it: 'Schritt 4', '0.6'."""
+    said: tuple[Said, ...] = ()
+    """Everything that its entry says, in order."""
+    day: datetime.date | None = None
+    parents: tuple[str, ...] = ()
+    """Phases that it says it builds on."""
 
     @property
     def is_baseline(self) -> bool:
-        return self.name.lower().startswith("baseline") or self.name.lower().endswith("baseline")
+        name = self.name.lower()
+        return (
+            name.startswith("baseline")
+            or name.endswith("baseline")
+            or name in ("base", "reference", "ausgangslage")
+        )
 
     def quantity(self, key: str) -> Quantity | None:
         figure = self.figures.get(key)
         return figure.quantity if figure else None
+
+    def figure(self, key: str) -> Figure | None:
+        """Of this key; where a log only speaks of 'memory', that is the peak of training."""
+        found = self.figures.get(key)
+        if found is None and key in (PEAKS[0], PEAKS[2]):
+            found = self.figures.get(PEAKS[2] if key == PEAKS[0] else PEAKS[0])
+        return found
+
+    def all_values(self, key: str) -> list[Quantity]:
+        """Whatever its entry gives for this key, the main figure first."""
+        main = self.figure(key)
+        return [*([main.quantity] if main else []), *(m.quantity for s in self.said for m in s.values(key))]
 
     def metrics(self, split: str) -> dict[str, Figure]:
         return {name: f for name in METRICS if (f := self.figures.get(f"{split} {name}")) is not None}
@@ -101,6 +143,7 @@ class HandConfiguration:
     first_step: int | None = None
     last_step: int | None = None
     evaluated_step: int | None = None
+    last_evaluated_step: int | None = None
     start: Start | None = None
     train_images: int | None = None
     test_images: int | None = None
@@ -122,11 +165,32 @@ class HandLog:
     lines: tuple[tuple[int, str], ...]
     """Every line of prose, plain, for rules that read words."""
 
+    loose: tuple[Said, ...] = ()
+    """What is said outside the phases: summaries, comments, settings."""
+    cards: tuple[Card, ...] = ()
+    iterations: int | None = None
+    """Of every run, if the log says so once for all."""
+
+    called: Names = field(default_factory=lambda: Names([]))
+
     def phase(self, name: str) -> HandPhase | None:
         return next((phase for phase in self.phases if phase.name == name), None)
+
+    @property
+    def in_time(self) -> tuple[HandPhase, ...]:
+        """Oldest first: some write the newest on top."""
+        days = [phase.day for phase in self.phases if phase.day]
+        falling = sum(a > b for a, b in pairwise(days))
+        return self.phases[::-1] if falling > len(days) / 2 else self.phases
 
     @property
     def baseline(self) -> HandPhase | None:
         """The phase called baseline, or else the first that has a speed."""
         named = next((phase for phase in self.phases if phase.is_baseline), None)
-        return named or next((phase for phase in self.phases if "speed" in phase.figures), None)
+        return named or next((phase for phase in self.in_time if "speed" in phase.figures), None)
+
+    def before(self, phase: HandPhase) -> tuple[HandPhase, ...]:
+        """The phases that came earlier, oldest first."""
+        ordered = self.in_time
+        at = next((i for i, other in enumerate(ordered) if other.name == phase.name), len(ordered))
+        return ordered[:at]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 
 from splatmeter.lab.audit.memory import held_bytes_per_gaussian, step_bytes_per_gaussian
 from splatmeter.lab.compare.samples import Finding, Severity
-from splatmeter.lab.log.handlog import Figure, HandLog, HandPhase
-from splatmeter.lab.log.quantities import gigabytes
+from splatmeter.lab.handlog.mentions import PEAKS, Role
+from splatmeter.lab.handlog.quantities import gigabytes
+from splatmeter.lab.handlog.values import Figure, HandLog, HandPhase
 
 PHOTO_SIZES = {
     "bicycle": (4946, 3286),
@@ -23,8 +25,24 @@ PHOTO_SIZES = {
 """Full size of the photos of the Mip-NeRF 360 scenes, for logs that name the scene only."""
 BYTES_PER_PIXEL = 12
 """The original keeps each photo on the card as three floats a pixel."""
-ROOM_FOR_THE_REST = 1.5
-"""Times the step's floor: less leaves no room for context, buffers and photos."""
+GIB_IN_GB = 2.0**30 / 1e9
+"""Who writes GB may mean GiB: the floor has to be missed in both."""
+_OTHER_TRAINERS = re.compile(
+    r"\bsplatmeter\b|\bgsplat\b|nerfstudio|opensplat|\bbrush\b|lichtfeld|\bpostshot\b", re.IGNORECASE
+)
+_PHOTOS_ELSEWHERE = re.compile(
+    r"data[_-]device\W+cpu|(?:photos|images) (?:to|on|in) (?:the )?(?:host|cpu|ram)|bilder im ram",
+    re.IGNORECASE,
+)
+_FEWER_HARMONICS = re.compile(
+    r"\bSH[\s-]?(?:degree|grad)?\s?[0-2]\b|\bno SH\b|ohne SH|\bfp16|half[- ]precision|halbe genauigkeit|"
+    r"quanti[sz]ed|compress",
+    re.IGNORECASE,
+)
+_SPILLS = re.compile(
+    r"\bspill|\bshared\b|\bswap|\boverflow|\bunified|\boffload|\bauslager|\boom\b|out of memory",
+    re.IGNORECASE,
+)
 
 
 def photo_size(log: HandLog, resolution: int | None) -> tuple[int, int] | None:
@@ -44,9 +62,12 @@ def below_the_floor(log: HandLog) -> list[Finding]:
         peak = phase.figures.get("training peak") or phase.figures.get("reported peak")
         if count is None or peak is None or peak.quantity.unit != "B":
             continue
+        if any(_FEWER_HARMONICS.search(said.passage.words) for said in phase.said):
+            continue  # the floor is that of full harmonics in floats
         step = count.value * step_bytes_per_gaussian()
         photos, words = _photos(log, phase)
-        if peak.quantity.high >= max(step + photos, step * (1 if photos else ROOM_FOR_THE_REST)):
+        generous = GIB_IN_GB if "i" not in peak.quantity.text.lower() else 1.0
+        if peak.quantity.high * generous >= step + photos:
             continue
         findings.append(_implausible(phase, count.value, peak, (photos, words)))
     return findings
@@ -62,14 +83,13 @@ def _implausible(phase: HandPhase, count: float, peak: Figure, photos: tuple[flo
     if photos[0]:
         total = count * step + photos[0]
         sentence += f"; {photos[1]}, together at least {gigabytes(total)}"
-    elif count * step <= peak.quantity.value:
-        sentence += (
-            f", for which {gigabytes(peak.quantity.value - count * step)} would remain, photos included"
-        )
     return Finding("memory below the floor", sentence + ".", Severity.WRONG, f"line {peak.line}")
 
 
 def _photos(log: HandLog, phase: HandPhase) -> tuple[float, str]:
+    everything = " ".join(text for _, text in log.lines)
+    if _OTHER_TRAINERS.search(everything) or _PHOTOS_ELSEWHERE.search(everything):
+        return 0.0, ""
     size = photo_size(log, phase.resolution or log.configuration.resolution)
     count = log.configuration.train_images
     if size is None or not count:
@@ -79,6 +99,33 @@ def _photos(log: HandLog, phase: HandPhase) -> tuple[float, str]:
         f"{count} training photos at {size[0]}×{size[1]}, kept as floats × {BYTES_PER_PIXEL} B a pixel as "
         f"the original does, are {total / 1e9:.1f} GB"
     )
+
+
+def above_the_card(log: HandLog) -> list[Finding]:
+    """A peak beyond the memory of the card that the log names; if it names several, of the largest."""
+    if not log.cards:
+        return []
+    findings: list[Finding] = []
+    for card in log.cards:
+        if card.impossible:
+            sold = " or ".join(map(str, card.sold))
+            sentence = f"{card.name} is given {card.said} GB, but is sold with {sold} GB."
+            findings.append(Finding("no such card", sentence, Severity.DOUBT, f"line {card.line}"))
+    largest = max(log.cards, key=lambda card: card.bytes)
+    for said in [*log.loose, *(said for phase in log.phases for said in phase.said)]:
+        if _SPILLS.search(said.passage.words):
+            continue
+        for mention in said.mentions:
+            measured = mention.role in (Role.VALUE, Role.BEFORE) and mention.key in PEAKS
+            if measured and mention.quantity.unit == "B" and mention.quantity.low > largest.bytes:
+                sentence = (
+                    f"{mention.key} {mention.quantity.text} is more than the {largest.name} of the log has: "
+                    f"{largest.bytes / 2**30:.0f} GiB = {gigabytes(largest.bytes)}."
+                )
+                findings.append(
+                    Finding("memory above the card", sentence, Severity.WRONG, f"line {mention.line}")
+                )
+    return findings
 
 
 def less_for_more_pixels(log: HandLog) -> list[Finding]:

@@ -1,0 +1,266 @@
+"""Every change that a log claims: how much, of which figure, against which phase."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from splatmeter.lab.handlog import words
+from splatmeter.lab.handlog.mentions import Mention, Role, key_of_words, memory_key
+from splatmeter.lab.handlog.quantities import Quantity
+from splatmeter.lab.handlog.references import of_the_parentheses, references_of
+from splatmeter.lab.handlog.subjects import named_before
+from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
+
+NEAR = 60
+"""Characters between a figure and what is said about it."""
+_NO_CHANGE = re.compile(
+    r"^\s*\)?\s*(?:usage|used|utili[sz]|interval|confidence|ci\b|toleran|percentile|quantile|opacity|opaque|"
+    r"margin|"
+    r"of (?!before|it\b|that|the (?:baseline|previous|original|start)|baseline|what)|der (?:zeit|schritte|"
+    r"karte)|des |auslastung|lossless)",
+    re.IGNORECASE,
+)
+_OF_BEFORE = re.compile(r"^\s*(?:of|von|des)\s", re.IGNORECASE)
+_INTERVAL = re.compile(r"^\s*\[\s*([+\-−]?\d[\d.]*)\s*%?\s*[,;]\s*([+\-−]?\d[\d.]*)")
+_FROM = re.compile(r"^\s*\(?(?:down |up )?(?:from|instead of|statt|von)\s*[~≈]?\s*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    quantity: Quantity
+    key: str
+    phase: HandPhase | None
+    """Whose figure changed."""
+    before: Quantity | None
+    """The figure before, if it stands beside the claim."""
+    after: Quantity | None
+    references: tuple[str, ...]
+    """The phases it is counted from; empty if it names none."""
+    previous: bool
+    """It names 'the one before'."""
+    direction: int
+    """+1 more, -1 less, 0 unsaid."""
+    remaining: bool
+    """'80 % of before'."""
+    line: int
+    in_table: bool
+    interval: tuple[float, float] | None = None
+
+
+def claims(log: HandLog) -> Iterator[Claim]:
+    for phase in log.phases:
+        for said in phase.said:
+            yield from _claims(log, phase, said)
+    for said in log.loose:
+        yield from _claims(log, None, said)
+
+
+def _claims(log: HandLog, phase: HandPhase | None, said: Said) -> Iterator[Claim]:
+    text = said.passage.words
+    for position, mention in enumerate(said.mentions):
+        if mention.role is not Role.CHANGE or _is_no_change(text, mention.quantity):
+            continue
+        pair = _pair(text, said.mentions, position) or _apart(text, said.mentions, position)
+        value = pair[1] if pair else _attached(text, said.mentions, position)
+        key = _key(text, said, mention, value)
+        subject = phase or _subject(log, text, mention.quantity.start)
+        references, previous = references_of(log, said, position, subject)
+        if phase is None and (span := _span(log, text)) is not None:
+            references, subject = (span[0],), log.phase(span[1])
+        if not references and not previous:
+            references, previous = of_the_parentheses(log, said, position, subject)
+        if key or pair:
+            yield _claim(text, said, mention, key, subject, pair, value, references, previous)
+
+
+def _claim(
+    text: str,
+    said: Said,
+    mention: Mention,
+    key: str,
+    subject: HandPhase | None,
+    pair: tuple[Mention, Mention] | None,
+    value: Mention | None,
+    references: tuple[str, ...],
+    previous: bool,
+) -> Claim:
+    found = _INTERVAL.match(text[mention.quantity.end :])
+    bounds = [float(found[i].replace("−", "-")) for i in (1, 2)] if found else []
+    return Claim(
+        quantity=mention.quantity,
+        key=key or "figure",
+        phase=subject,
+        before=pair[0].quantity if pair else None,
+        after=value.quantity if value is not None and (value.key == key or pair) else None,
+        references=references,
+        previous=previous,
+        direction=_direction(text, mention.quantity, key),
+        remaining=bool(_OF_BEFORE.match(text[mention.quantity.end :])),
+        line=mention.line,
+        in_table=bool(said.heading),
+        interval=(min(bounds), max(bounds)) if bounds else None,
+    )
+
+
+def _is_no_change(text: str, quantity: Quantity) -> bool:
+    before = words.tail(text[max(0, quantity.start - NEAR) : quantity.start], words.CLAUSE_END)
+    inside = text[max(0, quantity.start - 30) : quantity.start]
+    return (
+        quantity.text.startswith("±")
+        or bool(_NO_CHANGE.match(text[quantity.end : quantity.end + 40]))
+        or bool(words.NOT_MEASURED.search(before))
+        or bool(re.search(r"±\s*$|[\d]\s*[-–]\s*$", inside))
+        or ("[" in inside and "]" not in inside[inside.rfind("[") :])
+        or bool(
+            re.search(
+                r"\bevery\b|\balle\b|\bper\b|\banother\b|\bweitere\b|\belsewhere\b",
+                before + text[quantity.end : quantity.end + 16],
+                re.IGNORECASE,
+            )
+        )
+    )
+
+
+def _same_sentence(between: str) -> bool:
+    return not words.SENTENCE_END.search(between) or bool(re.fullmatch(r"\s*[–—]\s*", between))
+
+
+def _pair(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mention, Mention] | None:
+    """'from 15.62 GB to 8.0 GB (49 %)', '49 % less (15.62 → 8.0 GB)'."""
+    here = found[position].quantity
+    earlier = position - 1
+    while earlier > 0 and found[earlier].role is Role.CHANGE:
+        earlier -= 1
+    if (turned := _turned(text, found, position)) is not None:
+        return turned
+    for first, gap in ((earlier - 1, None), (position + 1, here.end)):
+        if first < 0 or first + 1 >= len(found):
+            continue
+        before, after = found[first], found[first + 1]
+        if not words.ARROW.match(text[before.quantity.end : after.quantity.start]) or before.key != after.key:
+            continue
+        if before.quantity.unit != after.quantity.unit or before.quantity.unit in ("%", "x"):
+            continue
+        between = text[after.quantity.end : here.start] if gap is None else text[gap : before.quantity.start]
+        if len(between) < NEAR and _same_sentence(between) and _near_enough(between, gap is not None):
+            return before, after
+    return None
+
+
+def _turned(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mention, Mention] | None:
+    """'down to 6.8 GB from 12.0 GB, 43 % saved'."""
+    if position < 2:
+        return None
+    after, before = found[position - 2], found[position - 1]
+    if before.role is not Role.BEFORE or after.role is not Role.VALUE or after.key != before.key:
+        return None
+    between = text[after.quantity.end : before.quantity.start]
+    near = text[before.quantity.end : found[position].quantity.start]
+    same = after.quantity.unit == before.quantity.unit and len(near) < NEAR and _same_sentence(near)
+    return (before, after) if same and _FROM.match(between) else None
+
+
+def _apart(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mention, Mention] | None:
+    """'falls from 7.11 it/s at step 3090 to 2.04 it/s at step 3110, 3.5-fold'."""
+    here = found[position].quantity
+    for after in reversed(found[:position]):
+        if after.role is Role.VALUE and after.key and len(text[after.quantity.end : here.start]) < NEAR:
+            for before in found[:position]:
+                between = text[before.quantity.end : after.quantity.start]
+                same = before.key == after.key and before.quantity.unit == after.quantity.unit
+                if (
+                    before.role is Role.BEFORE
+                    and same
+                    and 0 < len(between) < 80
+                    and _same_sentence(between + text[after.quantity.end : here.start])
+                ):
+                    return before, after
+            return None
+    return None
+
+
+def _near_enough(between: str, follows: bool) -> bool:
+    if follows:
+        return bool(re.search(r"[(:,]\s*(?:from |von )?$|\b(?:from|von)\s+$", between))
+    return True
+
+
+def _attached(text: str, found: tuple[Mention, ...], position: int) -> Mention | None:
+    """The figure beside a change: the nearest before it in its sentence, or 'by 0.22 dB to 30.75 dB'."""
+    here = found[position].quantity
+    if position + 1 < len(found) and re.match(
+        r"^\s*(?:to|auf)\s+[~≈]?\s*$", text[here.end : found[position + 1].quantity.start]
+    ):
+        following = found[position + 1]
+        if following.quantity.unit == here.unit or here.unit in ("%", "x"):
+            return following
+    for mention in reversed(found[:position]):
+        between = text[mention.quantity.end : here.start]
+        if len(between) > NEAR or not _same_sentence(between):
+            return None
+        if (
+            mention.role is Role.VALUE
+            and mention.key != "iterations"
+            and (here.unit in ("%", "x") or mention.quantity.unit in (here.unit, ""))
+        ):
+            return mention
+    return None
+
+
+def _key(text: str, said: Said, mention: Mention, value: Mention | None) -> str:
+    """What changed: by the words behind the number, by the figure beside it, by the words before it."""
+    if mention.quantity.unit not in ("%", "x"):
+        return mention.key
+    start, end = mention.quantity.start, mention.quantity.end
+    after = words.head(text[end : end + 45], words.CLAUSE_END)
+    reference = words.REFERENCE.search(after)
+    after = after[: reference.start()] if reference else after
+    spoken = key_of_words(re.sub(r"\btime\b(?! )", "", after))
+    if value is not None and (
+        not spoken or {spoken, value.key} <= {"speed", "time"} or spoken == "reported peak"
+    ):
+        return value.key
+    if spoken:
+        return spoken
+    before = words.tail(text[max(0, start - 80) : start], words.SENTENCE_END)
+    found = key_of_words(words.tail(before, words.CLAUSE_END)) or key_of_words(before)
+    if found.endswith("peak"):
+        found = memory_key(before, after, said.passage.context)
+    return found or ("speed" if said.heading and said.heading != "restated" else "")
+
+
+def _direction(text: str, quantity: Quantity, key: str) -> int:
+    if quantity.signed:
+        return 1 if quantity.value > 0 else -1
+    after = words.head(text[quantity.end : quantity.end + 30], words.CLAUSE_END)
+    before = words.tail(text[max(0, quantity.start - 45) : quantity.start], words.CLAUSE_END)
+    for near in (after, before):
+        signs = {sign for sign, pattern in _signs(key) if pattern.search(near)}
+        if len(signs) == 1:
+            return signs.pop()
+    return 0
+
+
+def _signs(key: str) -> list[tuple[int, re.Pattern[str]]]:
+    quick = -1 if key == "time" else 1
+    good = -1 if key.endswith(("lpips", "l1", "loss")) else 1
+    signs = [(1, words.UP), (1, words.MORE), (-1, words.DOWN)]
+    if key in ("speed", "time"):
+        return [*signs, (quick, words.FASTER), (-quick, words.SLOWER)]
+    return [*signs, (good, words.BETTER), (-good, words.WORSE)] if " " in key and "peak" not in key else signs
+
+
+def _span(log: HandLog, text: str) -> tuple[str, str] | None:
+    """'total 0.1 -> 0.6: …' speaks of two phases to its end."""
+    named = log.called.within(text[:80])[:2]
+    if len(named) == 2 and words.ARROW.match(text[named[0][1] : named[1][0]]):
+        return named[0][2], named[1][2]
+    return None
+
+
+def _subject(log: HandLog, text: str, position: int) -> HandPhase | None:
+    """The phase that a sentence outside of all entries speaks of."""
+    spoken = named_before(log, text, position, compared=False)
+    return log.phase(spoken[0]) if spoken and len(set(spoken)) == 1 else None

@@ -1,0 +1,268 @@
+"""What a number in a text is about: its key ('speed', 'training peak', 'test psnr' …) and its role."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from splatmeter.lab.handlog import words
+from splatmeter.lab.handlog.cards import is_capacity
+from splatmeter.lab.handlog.markdown import Text
+from splatmeter.lab.handlog.quantities import Quantity, quantities, with_unit
+
+PEAKS = ("training peak", "evaluation peak", "reported peak")
+METRIC_KEYS = tuple(words.METRIC_NAMES)
+MOST_MENTIONS = 400
+"""Of one paragraph; more is a dump of data."""
+
+
+class Role(str, Enum):
+    VALUE = "value"
+    BEFORE = "before"
+    """What it was, beside what it is."""
+    CHANGE = "change"
+    """Percent, factor or difference."""
+    WISHED = "wished"
+    """A target, a limit, an estimate."""
+    SETTING = "setting"
+    """Iterations, images, capacities: understood, and no result."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A paragraph, a bullet or a cell with its heading."""
+
+    text: Text
+    context: str = ""
+    """The label of the list it stands in."""
+
+    @property
+    def words(self) -> str:
+        return self.text.words
+
+    def line_at(self, position: int) -> int:
+        return self.text.line_at(position)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    key: str
+    role: Role
+    quantity: Quantity
+    line: int
+
+
+_INSTEAD = re.compile(r"^\s*(?:instead of|statt|rather than|vs\.?|versus)\s*[~≈]?\s*$", re.IGNORECASE)
+_NOW = re.compile(r"^\s*(?:now |nun )?(?:at|to|auf|bei)\s*$", re.IGNORECASE)
+_WAS = re.compile(
+    r"(?:\bwas|\bwar(?:en)?|\bstatt|\binstead of|\bbefore:?|\bvs\.?|\bversus|\bthan|\bgegenüber|"
+    r"\bpreviously|\b(?:up|down) from|"
+    r"\bcompared (?:to|with)|\bzuvor|\bvorher|\bfrom|\bals|\bagainst|\bnach)\s*(?:the |den |bisher |vorher "
+    r")?[~≈(]?\s*$",
+    re.IGNORECASE,
+)
+_BY = re.compile(
+    r"(?:\bby|\bum|\bsav(?:es?|ed|ing)|\bspart|\bcosts?|\bkostet|\bloses?|\blost|\bverliert|\bgain(?:s|ed)|"
+    r"\bfrees?)\s*(?:about |ca\. |only |nur |another |rund )?[~≈]?\s*$",
+    re.IGNORECASE,
+)
+_DIFFERENT = re.compile(
+    r"^\s*(?:less|more|fewer|lower|higher|worse|better|faster|slower|below|above|weniger|mehr|schlechter|"
+    r"besser|niedriger|"
+    r"höher|schneller|langsamer|saved|drop|reduction|loss|gain|off|shorter|longer|kürzer|länger|smaller|"
+    r"larger|unter|über)\b",
+    re.IGNORECASE,
+)
+_IMAGES = re.compile(
+    r"^\s*(?:\w+\s){0,2}(?:images?|photos?|views?|cameras?|pictures?|bilder\w*|fotos|ansichten)\b",
+    re.IGNORECASE,
+)
+_RUNS = re.compile(
+    r"^\s*(?:\w+\s)?(?:runs?|repeats?|repetitions?|seeds?|blocks?|läufen?|wiederholungen|tasks?|times|"
+    r"passes|threads?|cores?)\b",
+    re.IGNORECASE,
+)
+_POSITION = re.compile(
+    r"(?:\b(?:line|lines|zeile|step|iter(?:ation)?|schritt|phase|driver|treiber|version|python|cuda|torch|"
+    r"seed|#|every|alle|rtx|gtx|rx|quadro|titan|geforce|nr\.?)[\s~#:]*)$",
+    re.IGNORECASE,
+)
+_LABEL_END = re.compile(r"[.;,]\s|\s/\s|\)(?!\s*:)|[|→]|->")
+_RESOLUTION = re.compile(r"\d{3,5}\s?[x×]\s?\d{3,5}")
+
+
+def mentions(passage: Passage) -> list[Mention]:
+    """Every number of a passage in order."""
+    text = passage.words
+    found = quantities(text)[:MOST_MENTIONS]
+    made: list[Mention] = []
+    for position, quantity in enumerate(found):
+        following = found[position + 1] if position + 1 < len(found) else None
+        floor = found[position - 1].end if position else 0
+        key = _key(quantity, passage, floor, following)
+        if (
+            not key
+            and not quantity.unit
+            and made
+            and made[-1].quantity.unit == "dB"
+            and _NOW.match(text[floor : quantity.start])
+        ):
+            key = made[-1].key  # 'better by 0.21 dB at 25.21'
+        quantity = _unit_of_heading(quantity, key, text)
+        if following is not None and not key and words.ARROW.match(text[quantity.end : following.start]):
+            key = _key(following, passage, floor, None)  # 'from 1.80 to 1.26 million Gaussians'
+        if (
+            following is not None
+            and not key
+            and not quantity.unit
+            and _INSTEAD.match(text[quantity.end : following.start])
+        ):
+            key = _key(following, passage, floor, None)  # '19.0 instead of 12.2 it/s'
+            quantity = with_unit(quantity, re.sub(r"^[^A-Za-z%]*", "", following.text)) if key else quantity
+        role = _role(quantity, key, text, following)
+        if role is Role.BEFORE and following and not quantity.unit and following.unit:
+            quantity = with_unit(quantity, re.sub(r"^[^A-Za-z%]*", "", following.text))
+        made.append(Mention(key, role, quantity, passage.line_at(quantity.start)))
+    return made
+
+
+def values(found: list[Mention], key: str) -> list[Mention]:
+    return [mention for mention in found if mention.key == key and mention.role is Role.VALUE]
+
+
+def key_of_words(text: str, split: str = "test", stage: str = "") -> str:
+    """The key that words alone name: a label, a heading, the subject of a claim."""
+    for metric, pattern in words.METRIC_NAMES.items():
+        if re.search(pattern, text, re.IGNORECASE):
+            return f"{_split(text, split)} {metric}"
+    if words.GAUSSIANS.search(text):
+        return "gaussians"
+    if words.SPEED.search(text) or words.FASTER.search(text) or words.SLOWER.search(text):
+        return "speed"
+    if words.MEMORY.search(text):
+        return memory_key(text, stage)
+    if words.LOSS.search(text):
+        return "loss"
+    if words.OPACITY.search(text):
+        return "opacity"
+    return "time" if words.TIME.search(text) else ""
+
+
+def memory_key(before: str, after: str = "", context: str = "") -> str:
+    for text in (before, after, context):
+        evaluation, training = (
+            words.last_match(words.EVALUATION, text),
+            words.last_match(words.TRAINING, text),
+        )
+        if max(evaluation, training) >= 0:
+            return "evaluation peak" if evaluation > training else "training peak"
+    return "reported peak"
+
+
+def _split(text: str, usual: str) -> str:
+    if re.search(r"\btest|\bheld[- ]out", text, re.IGNORECASE):
+        return "test"
+    return "train" if re.search(r"\btrain(?:ing)?\b", text, re.IGNORECASE) else usual
+
+
+def _key(quantity: Quantity, passage: Passage, floor: int, following: Quantity | None) -> str:
+    text = passage.words
+    sentence = words.tail(text[max(0, quantity.start - 160) : quantity.start], words.SENTENCE_END)
+    after = words.head(text[quantity.end : quantity.end + 40], words.CLAUSE_END)
+    near = text[max(floor, quantity.start - 40) : quantity.start]
+    split = "train" if re.search(r"\btrain", passage.context, re.IGNORECASE) else "test"
+    match quantity.unit:
+        case "it/s" | "s/it":
+            return "speed"
+        case "dB":
+            return f"{_split(sentence, split)} psnr"
+        case "s":
+            timed = words.TIME.search(text) or words.ITERATIONS.search(text) or re.search(r"\bin\s$", near)
+            return "time" if timed else ""
+        case "B":
+            clause = words.tail(sentence, words.CLAUSE_END) + after
+            if words.NOT_THE_CARD.search(clause) or re.search(
+                r"\bshared\b|\bdisk\b", passage.context, re.IGNORECASE
+            ):
+                return ""
+            return memory_key(sentence, after, passage.context)
+        case "%" | "x":
+            return ""
+        case _:
+            return _key_of_bare(quantity, near, after, split, sentence)
+
+
+def _key_of_bare(quantity: Quantity, near: str, after: str, split: str, sentence: str) -> str:
+    if re.match(r"^\s?(?:\w+\s)?" + f"(?:{words.GAUSSIANS.pattern})", after, re.IGNORECASE):
+        return "gaussians"
+    if re.match(r"^\s?(?:\w+\s)?" + f"(?:{words.ITERATIONS.pattern})", after, re.IGNORECASE):
+        return "iterations"
+    label = words.tail(near, _LABEL_END)
+    if re.search(f"{words.PER_SECOND}|{words.PER_STEP}", label, re.IGNORECASE):
+        return "speed"
+    if _POSITION.search(label):
+        return ""
+    for metric, pattern in words.METRIC_NAMES.items():
+        if re.search(pattern, label, re.IGNORECASE):
+            return f"{_split(label, split)} {metric}"
+    if re.search(r"\b[MG]i?B\b", label) and words.MEMORY.search(label):
+        return memory_key(label)
+    if words.GAUSSIANS.search(label):
+        return "gaussians"
+    if words.LOSS.search(label):
+        return "loss"
+    if words.OPACITY.search(label):
+        return "opacity"
+    if (
+        quantity.text.lower().endswith("k")
+        and quantity.value >= 1000
+        and re.match(r"^\s*(?:in|took|takes)\b", after)
+    ):
+        return "iterations"
+    return ""
+
+
+def _unit_of_heading(quantity: Quantity, key: str, text: str) -> Quantity:
+    """'peak MiB: 6,820' and 'ms/it: 31.2': the heading has the unit."""
+    if key.endswith("psnr") and not quantity.unit:
+        return with_unit(quantity, "dB")
+    if quantity.unit or key not in ("speed", *PEAKS):
+        return quantity
+    label = text[max(0, quantity.start - 40) : quantity.start]
+    written = re.findall(rf"{words.PER_SECOND}|{words.PER_STEP}|\b[MG]i?B\b", label, re.IGNORECASE)
+    return with_unit(quantity, written[-1].replace(".", "")) if written else quantity
+
+
+def _role(quantity: Quantity, key: str, text: str, following: Quantity | None) -> Role:
+    before, after = text[max(0, quantity.start - 60) : quantity.start], text[quantity.end : quantity.end + 40]
+    clause = words.tail(before, words.CLAUSE_END).rstrip()
+    if quantity.unit in ("%", "x"):
+        around = _RESOLUTION.search(text[max(0, quantity.start - 6) : quantity.end + 6])
+        return Role.SETTING if around or _RUNS.match(after) else Role.CHANGE
+    if quantity.unit == "B" and is_capacity(text, quantity.start, quantity.end):
+        return Role.SETTING
+    if key == "iterations" or (
+        not quantity.unit and not key and (_IMAGES.match(after) or _RUNS.match(after))
+    ):
+        return Role.SETTING
+    if not key:
+        return Role.SETTING if _POSITION.search(before) or quantity.unit else Role.UNKNOWN
+    if (
+        _BY.search(before)
+        or (quantity.signed and (quantity.unit or "(" in before))
+        or (quantity.unit and _DIFFERENT.match(after))
+    ):
+        return Role.CHANGE
+    if (
+        following
+        and following.unit in (quantity.unit, "B", "dB", "it/s", "")
+        and words.ARROW.match(text[quantity.end : following.start])
+    ):
+        return Role.BEFORE
+    if words.NOT_MEASURED.search(clause) or (words.NOT_MEASURED.search(after[:14]) and "(" not in after[:14]):
+        return Role.WISHED
+    if words.last_match(words.SAME, before) > len(before) - 14:
+        return Role.VALUE  # 'wie zuvor 27.11 dB'
+    return Role.BEFORE if _WAS.search(before) else Role.VALUE
