@@ -60,7 +60,7 @@ class ExportArguments:
     sh_degree: int | None = None
     """Leave out harmonics above this degree; smaller files, flatter colours."""
     crop: str | None = None
-    """Keep what lies in a box: xmin,ymin,zmin,xmax,ymax,zmax, in world units; `info` tells where a model lies."""
+    """Keep what lies in a box: xmin,ymin,zmin,xmax,ymax,zmax, in world units (see `splatmeter info`)."""
     kernel_size: float | None = None
     """Of the 2D Mip filter, for the file's mark, where the model does not tell it."""
     title: str | None = None
