@@ -43,9 +43,9 @@ def read(stream: BinaryIO, path: Path, size: int) -> Model:
         if len(chunks) * CHUNK < len(rows) or (rest is not None and len(rest) < len(rows)):
             raise ValueError(f"{len(chunks)} chunks do not hold {len(rows)} Gaussians")
         degree = 0 if rest is None else degree_of(1 + len(rest.dtype.names or ()) // 3)
-        with np.errstate(invalid="ignore", over="ignore"):
-            table = _table(rows, chunks, rest, degree)
-        return reading.finished(table, degree, "compressed PLY", comments=header.comments)
+        return reading.finished(
+            _table(rows, chunks, rest, degree), degree, "compressed PLY", comments=header.comments
+        )
 
 
 def _element(stream: BinaryIO, header: Header, name: str, size: int, path: Path) -> NDArray[np.void]:

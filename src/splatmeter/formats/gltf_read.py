@@ -45,7 +45,7 @@ class Asset:
 def read(stream: BinaryIO, path: Path, size: int) -> Model:
     form = "glTF" if stream.read(4) != GLB else "GLB"
     stream.seek(0)
-    with reading.garbled(path, form), np.errstate(over="ignore", invalid="ignore"):
+    with reading.garbled(path, form):
         asset = _glb(stream, size) if form == "GLB" else _gltf(stream, path, size)
         placed = [
             (primitive, place)
@@ -169,6 +169,8 @@ def _part(asset: Asset, primitive: dict[str, Any], place: F64, path: Path) -> tu
         _array(asset, attributes[f"{EXTENSION}:{name}"], width)
         for name, width in (("ROTATION", 4), ("SCALE", 3), ("OPACITY", 1))
     )
+    if {len(array) for array in (means, rotations, scales, opacities)} != {count}:
+        raise ValueError("its attributes have different lengths")
     degree = max(d for d in range(HIGHEST_DEGREE + 1) if harmonic_names(d)[-1] in attributes)
     table = empty_table(count, trainable=False)
     table.geometry[:, MEANS] = means

@@ -106,10 +106,24 @@ class _Pictures:
 
     def picture(self, name: str, least: int, most: int) -> NDArray[np.uint8]:
         data = self._fetch(str(name), 8 * most)
+        width, height = _size(data)
+        if not least <= width * height <= most:
+            raise ValueError(f"{str(name)[:60]} has {width} x {height} pixels")
         with Image.open(io.BytesIO(data), formats=("WEBP",)) as found:
-            if not least <= found.width * found.height <= most:
-                raise ValueError(f"{str(name)[:60]} has {found.width} x {found.height} pixels")
+            if found.size != (width, height):
+                raise ValueError(f"{str(name)[:60]} has two sizes")
             return np.asarray(found.convert("RGBA"))
+
+
+def _size(data: bytes) -> tuple[int, int]:
+    """Of a WebP picture, from its first bytes: decoders ask for memory as soon as they open one."""
+    kind = data[12:16]
+    if kind == b"VP8X":
+        return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
+    if kind == b"VP8L":
+        packed = int.from_bytes(data[21:25], "little")
+        return 1 + (packed & 0x3FFF), 1 + (packed >> 14 & 0x3FFF)
+    raise ValueError("a picture is no lossless WebP")
 
 
 def _table(record: dict[str, Any], pictures: _Pictures, count: int) -> tuple[Table, int]:
@@ -119,8 +133,7 @@ def _table(record: dict[str, Any], pictures: _Pictures, count: int) -> tuple[Tab
     shares = (low[:, :3] | high[:, :3].astype(np.uint16) << 8) / 65535  # [N, 3]
     lowest, highest = (_numbers(record["means"][end], 3) for end in ("mins", "maxs"))
     logarithmic = lowest + shares * (highest - lowest)
-    with np.errstate(over="ignore", invalid="ignore"):
-        table.geometry[:, MEANS] = np.sign(logarithmic) * np.expm1(np.abs(logarithmic))
+    table.geometry[:, MEANS] = np.sign(logarithmic) * np.expm1(np.abs(logarithmic))
     table.geometry[:, ROTATIONS] = _quaternions(pictures.first_rows(record["quats"]["files"][0]))
     scales = pictures.first_rows(record["scales"]["files"][0])
     table.geometry[:, LOG_SCALES] = _codebook(record["scales"])[scales[:, :3]]
