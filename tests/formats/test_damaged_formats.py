@@ -26,7 +26,7 @@ from splatmeter.gaussians.marks import MIP
 @pytest.mark.parametrize("form", NAMES)
 def test_damaged_files_are_read_or_refused(tmp_path: Path, form: str) -> None:
     generator = random.Random(form)
-    for _ in range(150):
+    for _ in range(80):
         outcome(tmp_path / NAMES[form], damaged(form, generator))
 
 
@@ -58,7 +58,7 @@ def test_a_small_gzip_that_promises_millions_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_small_zstd_stream_that_promises_millions_is_refused(tmp_path: Path) -> None:
-    count = 900_000
+    count = 100_000
     parts = [zstd.compress(bytes(count * 50)) for _ in range(5)]  # 50 instead of 9, 1, 3, 3, 4
     sizes = [count * width for width in (9, 1, 3, 3, 4)]
     head = struct.pack("<4sIIBBBBI12x", b"NGSP", 4, count, 0, 12, 0, 5, 32)
@@ -79,24 +79,24 @@ def test_a_zip_that_would_unpack_to_gigabytes_is_refused(tmp_path: Path) -> None
 
 def test_a_picture_larger_than_its_gaussians_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
     content = io.BytesIO()
-    Image.new("RGBA", (6000, 6000)).save(content, "WEBP", lossless=True)
+    Image.new("RGBA", (3000, 3000)).save(content, "WEBP", lossless=True)
     parts = sog_parts(some_table(20), 0) | {"quats.webp": content.getvalue()}
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as made:
         for name, data in parts.items():
             made.writestr(name, data)
-    assert "6000 x 6000 pixels" in refused(tmp_path / "m.sog", archive.getvalue())
+    assert "3000 x 3000 pixels" in refused(tmp_path / "m.sog", archive.getvalue())
     assert "900000000 Gaussians" in refused(tmp_path / "n.sog", sog(some_table(20), 0, count=900_000_000))
 
 
-def gltf_with(tmp_path: Path, **changes: object) -> bytes:
-    write_model(tmp_path / "sound.gltf", "gltf", some_table(50), 0, MIP)
+def gltf_with(tmp_path: Path, count: int = 50, **changes: object) -> bytes:
+    write_model(tmp_path / "sound.gltf", "gltf", some_table(count), 0, MIP)
     return json.dumps(json.loads((tmp_path / "sound.gltf").read_text()) | changes).encode()
 
 
 def test_one_mesh_placed_a_million_times_is_refused(tmp_path: Path) -> None:
-    count = 30_000
-    content = gltf_with(tmp_path, nodes=[{"mesh": 0}] * count, scenes=[{"nodes": list(range(count))}])
+    count = 750
+    content = gltf_with(tmp_path, 2000, nodes=[{"mesh": 0}] * count, scenes=[{"nodes": list(range(count))}])
     path = tmp_path / "m.gltf"
     path.write_bytes(content)
     with pytest.raises(InputError, match="1500000 Gaussians"):

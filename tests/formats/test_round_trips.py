@@ -42,10 +42,10 @@ class Steps:
 
 STEPS = {
     "compressed": Steps(0.02, 0.005, 0.002, 0.004, 0.02, 0.0157),
-    "spz": Steps(0.00013, 0.032, 0.002, 0.005, 0.0132, 0.0315),
-    "spz3": Steps(0.00013, 0.032, 0.002, 0.005, 0.0132, 0.0315),
+    "spz": Steps(0.00013, 0.032, 0.002, 0.005, 0.0132, 0.0626),
+    "spz3": Steps(0.00013, 0.032, 0.002, 0.005, 0.0132, 0.0626),
     "splat": Steps(0, 1e-6, 0.002, 0.02, 0.007, 1),
-    "gltf": Steps(0, 1e-6, 1e-7, 1e-3, 0, 0),
+    "gltf": Steps(0, 1e-6, 1e-7, 3e-3, 0, 0),
 }
 
 
@@ -66,9 +66,8 @@ def test_a_model_comes_back_within_the_steps_of_its_format(tmp_path: Path, form:
     assert away[:, MEANS].max() <= step.mean and away[:, LOG_SCALES].max() <= step.log_scale
     assert np.abs(gaussians.opacities(found) - gaussians.opacities(expected)).max() <= step.opacity
     assert turned_by(found, expected) <= step.angle
-    visible = (
-        np.clip(expected.harmonics[:, :3], -1.77, 1.77) if form == "splat" else expected.harmonics[:, :3]
-    )
+    brightest = {"splat": 1.77, "spz": 3.33, "spz3": 3.33}.get(form, np.inf)
+    visible = np.clip(expected.harmonics[:, :3], -brightest, brightest)
     assert np.abs(found.harmonics[:, :3] - visible).max() <= step.color
     assert np.abs(found.harmonics[:, 3:] - expected.harmonics[:, 3:]).max() <= step.harmonic
     assert (model.sh_degree, model.nonfinite, model.filtered) == (0 if form == "splat" else degree, 0, False)
@@ -199,9 +198,9 @@ def test_half_a_turn_is_what_turning_says_it_is() -> None:
     motion.move(slow, np.diag([-1.0, -1.0, 1.0]), 1.0, np.zeros(3))
     np.testing.assert_allclose(quick.harmonics, slow.harmonics, atol=1e-6)
     np.testing.assert_allclose(quick.geometry[:, MEANS], slow.geometry[:, MEANS], atol=1e-6)
-    assert turned_by(quick, slow) < 1e-3
+    assert turned_by(quick, slow) < 3e-3
     motion.half_turn(quick)
-    assert turned_by(quick, some_table(50)) < 1e-3
+    assert turned_by(quick, some_table(50)) < 3e-3
 
 
 def _covariances(table: Table) -> np.ndarray:
