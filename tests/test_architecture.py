@@ -13,7 +13,7 @@ from splatmeter.ops import WIDTHS
 
 SOURCE = Path(__file__).parent.parent / "src" / "splatmeter"
 SHARED = ("units", "errors", "events", "memory", "ops", "backend", "places", "shell")
-TRAINER = ("photos", "scene", "gaussians", "densify", "render", "evaluate", "train", "page")
+TRAINER = ("photos", "scene", "gaussians", "formats", "densify", "render", "evaluate", "train", "page")
 ENGINES_MAY_USE = {"gaussians", "densify", "backends"}
 CAPTURE_MAY_USE = {"photos", "scene", "capture"}
 LAB_MAY_USE = {"units", "errors", "events", "lab"}

@@ -109,7 +109,7 @@ def train(
 def load_model(
     path: str | Path, *, iteration: int = -1, threads: int | None = None, device: str = "auto"
 ) -> Model:
-    """A run folder, a checkpoint or a PLY."""
+    """A run folder, a checkpoint or a model file (PLY, SPZ, SOG, .splat, glTF)."""
     chosen = models.ModelArguments(Path(path), threads=threads, device=device)
     engine = chosen.engine()
     opened = models.open_model(chosen.model_path, iteration, lambda: engine)

@@ -78,7 +78,14 @@ def test_a_checkpoint_is_brought_up_to_date(tiny: TinyRun, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("-o", "out.spz"), "writes .ply, .npz and .html"),
+        (("-o", "out.obj"), "writes .ply, .compressed.ply, .spz"),
+        (("-o", "out.sog"), "SOG it only reads"),
+        (("-o", "out.spz", "--format", "compressed"), "does not fit"),
+        (("-o", "out.ply", "--format", "spz"), "does not fit"),
+        (("-o", "out.ply", "--crop", "1,2,3"), "--crop"),
+        (("-o", "out.ply", "--crop", "1,1,1,-1,-1,-1"), "must be a box"),
+        (("-o", "out.ply", "--crop", "a,b,c,d,e,f"), "--crop"),
+        (("-o", "out.ply", "--crop", "90,90,90,91,91,91"), "leaves nothing"),
         (("-o", "out.npz", "--format", "fused"), "does not fit"),
         (("-o", "out.ply", "--sh-degree", "4"), "--sh-degree"),
         ((), "--output"),

@@ -57,11 +57,22 @@ def test_a_checkpoint_is_summarised_and_a_cut_off_one_refused(
 
 
 @pytest.mark.skipif(not MODELS.exists(), reason="real model files are not on this machine")
-def test_other_formats_are_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert splatmeter("info", MODELS / "playcanvas_biker.spz") == 65
-    assert "SPZ" in capsys.readouterr().err
-    assert splatmeter("info", MODELS / "babylon_combined_SPZv3.ply") == 0
-    assert "1566 Gaussians, SH degree 1" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("playcanvas_biker.spz", "SPZ 4, 152746 Gaussians, SH degree 0"),
+        ("babylon_combined_SPZv3.ply", "PLY, 1566 Gaussians, SH degree 1"),
+        ("babylon_combined_SPZv3.spz", "SPZ 3, 1566 Gaussians, SH degree 1"),
+        ("babylon_combined_SPZv3.sog", "SOG 2, 1566 Gaussians, SH degree 1"),
+        ("babylon_combined_SPZv3.compressed.ply", "compressed PLY, 1566 Gaussians, SH degree 1"),
+    ],
+)
+def test_files_of_others_are_told_by_their_format(
+    capsys: pytest.CaptureFixture[str], name: str, expected: str
+) -> None:
+    assert splatmeter("info", MODELS / name) == 0
+    shown = capsys.readouterr().out
+    assert expected in shown and "the file does not say" in shown and "not finite   0" in shown
 
 
 def test_nothing_and_an_unrelated_folder_are_told_apart(

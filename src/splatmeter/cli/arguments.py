@@ -98,6 +98,28 @@ def normalise(argv: Sequence[str], aliases: Mapping[str, str]) -> list[str]:
     return words
 
 
+def joined(argv: Sequence[str], option: str) -> list[str]:
+    """`--box -1,0 2` as `--box=-1,0,2`: numbers that begin with a minus would be taken for options."""
+    words: list[str] = []
+    gathering = False
+    for word in argv:
+        gathering = gathering and all(map(_is_number, word.split(",")))
+        if gathering:
+            words[-1] += ("=" if words[-1] == option else ",") + word
+        else:
+            words.append(word)
+            gathering = word == option
+    return words
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word or "0")
+    except ValueError:
+        return False
+    return True
+
+
 def _dashed(name: str) -> str:
     return "--" + name[2:].replace("_", "-") if name.startswith("--") else name
 

@@ -62,7 +62,7 @@ class EvalArguments(ModelArguments):
     contact_sheet: Path | None = None
     """Write that sheet alone: a PNG of the first 12 held-out views (training views if none are)."""
     output: Path | None = None
-    """Where results and renders go; by default the run folder (nowhere for a bare PLY)."""
+    """Where results and renders go; by default the run folder (nowhere for a bare model file)."""
     json: bool = False
     """Print everything as JSON, per view too."""
 
@@ -209,7 +209,7 @@ def _writer(
     if not chosen.write_renders:
         return Writer(None, sheet) if sheet is not None else None
     if folder is None:
-        raise UsageError("A bare PLY has no folder for renders; pass --output.")
+        raise UsageError("A bare model file has no folder for renders; pass --output.")
     config = models.scene_config(opened, chosen)
     label = str(config.resolution) if scale == 1 else f"{config.resolution}_scale_{scale}"
     return Writer(RenderFolder(folder, split, opened.step, label), sheet)

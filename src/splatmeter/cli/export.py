@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -12,46 +12,57 @@ import numpy as np
 from splatmeter.backends.registry import BackendName
 from splatmeter.cli import arguments, models
 from splatmeter.errors import UsageError
-from splatmeter.gaussians import ply
+from splatmeter.formats import registry
+from splatmeter.gaussians import gaussians, ply
 from splatmeter.gaussians.atomic import replacing
+from splatmeter.gaussians.crop import inside
 from splatmeter.gaussians.harmonics import coefficients_of
 from splatmeter.ops import FILTER_3D, LOG_SCALES, MEANS, OPACITY_LOGITS, ROTATIONS, RasterSettings, Table
 from splatmeter.units import bytes_text, count_text
 
 DESCRIPTION = """Write a model for viewers and other tools.
 
-fused    62 properties; the 3D filter is in scales and opacities. For viewers, and the default for .ply.
-unfused  63 properties with the column filter_3D, as the original trainer writes it.
-plain    62 properties, the 3D filter left out: as if it had never been there.
-npz      arrays for NumPy, stored forms. The default for .npz.
-page     one HTML file with a viewer of our own, both filters included. The default for .html.
+fused       62 properties; the 3D filter is in scales and opacities. For viewers, and the default for .ply.
+unfused     63 properties with the column filter_3D, as the original trainer writes it.
+plain       62 properties, the 3D filter left out: as if it had never been there.
+compressed  PlayCanvas' compressed PLY. The default for .compressed.ply.
+spz, spz3   SPZ of version 4 (the default for .spz; extra 'spz'), and 3 for older readers.
+splat       32 bytes a Gaussian, without harmonics. The default for .splat.
+gltf        glTF with KHR_gaussian_splatting. The default for .glb and .gltf.
+npz         arrays for NumPy, stored forms. The default for .npz.
+page        one HTML file with a viewer of our own, both filters included. The default for .html.
 
-Other viewers still need the 2D filter: kernel size and compensation stand in the file's comments.
+All but unfused, plain and npz hold the 3D filter in scales and opacities. Viewers still need the 2D
+filter: files say so by a mark, as far as their format has one (docs/formats.md).
 
 Examples:
   splatmeter export -m output/garden -o garden.ply
   splatmeter export -m output/garden/chkpnt7000.safetensors -o early.ply
   splatmeter export -m garden.ply -o garden.npz
+  splatmeter export output/garden -o table.spz --crop -1,-1,-1,1,1,1
   splatmeter export output/garden -o garden.html
   splatmeter export output/garden -o garden.html --with-photos --title 'Our garden'"""
 
+Form = Literal["fused", "unfused", "plain", "compressed", "spz", "spz3", "splat", "gltf", "npz", "page"]
 SHORT = {**models.SHORT, "-o": "--output", "--output_ply": "--output"}
 
 
 @dataclass(frozen=True)
 class ExportArguments:
     model_path: Path
-    """Run folder, PLY, or checkpoint (.safetensors)."""
+    """Run folder, model file (PLY, SPZ, SOG, .splat, glTF), or checkpoint (.safetensors)."""
     output: Path
-    """File to write: .ply, .npz or .html."""
-    format: Literal["fused", "unfused", "plain", "npz", "page"] | None = None
+    """File to write: .ply, .compressed.ply, .spz, .splat, .glb, .gltf, .npz or .html."""
+    format: Form | None = None
     """See above; by default the one that fits the file's ending."""
     iteration: int = -1
     """Which saved model of a run folder; -1 is the latest."""
     sh_degree: int | None = None
     """Leave out harmonics above this degree; smaller files, flatter colours."""
+    crop: str | None = None
+    """Keep what lies in a box: xmin,ymin,zmin,xmax,ymax,zmax, in world units (see `splatmeter info`)."""
     kernel_size: float | None = None
-    """Of the 2D Mip filter, for the file's comments, where the model does not tell it."""
+    """Of the 2D Mip filter, for the file's mark, where the model does not tell it."""
     title: str | None = None
     """Of a page; by default the name of the scene's folder."""
     with_photos: bool = False
@@ -67,10 +78,11 @@ class ExportArguments:
 def run(words: Sequence[str]) -> int:
     if words and not words[0].startswith("-"):
         words = ["--model-path", *words]
+    words = arguments.joined(words, "--crop")
     chosen = arguments.parse(ExportArguments, "splatmeter export", words, DESCRIPTION, SHORT)
-    form = _form(chosen)
+    form, box = _form(chosen), _box(chosen.crop)
     asked = models.ModelArguments(chosen.model_path, backend=chosen.backend, device="cpu")
-    opened = models.open_model(chosen.model_path, chosen.iteration, asked.engine)
+    opened = _cropped(models.open_model(chosen.model_path, chosen.iteration, asked.engine), box)
     degree = opened.model.sh_degree
     if chosen.sh_degree is not None:
         if not 0 <= chosen.sh_degree <= degree:
@@ -89,17 +101,49 @@ def run(words: Sequence[str]) -> int:
 
 
 def _form(chosen: ExportArguments) -> str:
-    suffix = chosen.output.suffix.lower()
-    fitting = {".ply": ("fused", "unfused", "plain"), ".npz": ("npz",), ".html": ("page",), ".htm": ("page",)}
-    if suffix not in fitting:
-        raise UsageError(f"Cannot write {chosen.output.name}: splatmeter writes .ply, .npz and .html.")
-    form = chosen.format or fitting[suffix][0]
-    if form not in fitting[suffix]:
+    own = {".ply": ("fused", "unfused", "plain"), ".npz": ("npz",), ".html": ("page",), ".htm": ("page",)}
+    fitting = own.get(chosen.output.suffix.lower(), ())
+    form = chosen.format or registry.default_form(chosen.output) or next(iter(fitting), None)
+    if form is None:
+        known = ".ply, .compressed.ply, .spz, .splat, .glb, .gltf, .npz and .html"
+        also = "; SOG it only reads" if chosen.output.suffix.lower() == ".sog" else ""
+        raise UsageError(f"Cannot write {chosen.output.name}: splatmeter writes {known}{also}.")
+    if form not in fitting and not (form in registry.WRITTEN and registry.fits(chosen.output, form)):
         raise UsageError(f"--format {form} does not fit {chosen.output.name}; change one of them.")
     wishes = (chosen.title, chosen.max_gaussians, chosen.with_photos or None)
     if form != "page" and wishes != (None, None, None):
         raise UsageError("--title, --with-photos and --max-gaussians are for pages; write to a .html file.")
     return form
+
+
+def _box(text: str | None) -> tuple[float, ...] | None:
+    if text is None:
+        return None
+    try:
+        box = tuple(float(word) for word in text.replace(",", " ").split())
+    except ValueError:
+        box = ()
+    if len(box) != 6 or not all(low <= high for low, high in zip(box[:3], box[3:], strict=True)):
+        raise UsageError(f"--crop is {text!r}, but must be a box: xmin,ymin,zmin,xmax,ymax,zmax.")
+    return box
+
+
+def _cropped(opened: models.Opened, box: tuple[float, ...] | None) -> models.Opened:
+    if box is None:
+        return opened
+    before = opened.model.table
+    table = inside(before, box)
+    if not table.count:
+        low, high = (tuple(round(float(x), 3) for x in end) for end in _ends(before))
+        raise UsageError(f"--crop leaves nothing of {opened.path}, which reaches from {low} to {high}.")
+    models.say(f"{count_text(table.count)} of {count_text(before.count)} Gaussians lie in the box.")
+    broken = int(table.count - np.count_nonzero(gaussians.finite_rows(table)))
+    return replace(opened, model=replace(opened.model, table=table, nonfinite=broken))
+
+
+def _ends(table: Table) -> tuple[np.ndarray, np.ndarray]:
+    means = gaussians.only_finite(table).geometry[:, MEANS]
+    return (means.min(axis=0), means.max(axis=0)) if len(means) else (np.zeros(3), np.zeros(3))
 
 
 def _write_page(opened: models.Opened, chosen: ExportArguments, asked: models.ModelArguments) -> int:
@@ -133,6 +177,10 @@ def write(
 ) -> None:
     if form == "npz":
         write_arrays(path, table, degree, settings)
+        return
+    if form in registry.WRITTEN:
+        for note in registry.write_model(path, form, table, degree, settings):
+            models.say(note)
         return
     writers = {"fused": ply.write_fused, "unfused": ply.write_model, "plain": ply.write_plain}
     writers[form](path, table, degree, [f"step {step}"] if step else [], settings)

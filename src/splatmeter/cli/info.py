@@ -14,14 +14,15 @@ import tyro
 
 from splatmeter.cli import arguments, models
 from splatmeter.errors import MissingFile
+from splatmeter.formats.registry import read_model
 from splatmeter.gaussians.inspect import Description, describe
-from splatmeter.gaussians.ply import read_model
 from splatmeter.units import bytes_text, count_text, duration_text
 
 DESCRIPTION = """Tell what is in a model file, a checkpoint or a run folder.
 
 Examples:
   splatmeter info point_cloud.ply
+  splatmeter info garden.spz
   splatmeter info output/garden --json
   splatmeter info output/garden/chkpnt7000.safetensors"""
 
@@ -29,7 +30,7 @@ Examples:
 @dataclass(frozen=True)
 class InfoArguments:
     path: Annotated[Path, tyro.conf.Positional]
-    """PLY, checkpoint (.safetensors) or run folder."""
+    """Model file (PLY, SPZ, SOG, .splat, glTF), checkpoint (.safetensors) or run folder."""
     json: bool = False
     """Print as JSON."""
 
@@ -111,9 +112,10 @@ def _model_lines(record: Mapping[str, Any]) -> list[str]:
     total = max(1, found.gaussians)
     box = " x ".join(f"{high - low:.4g}" for low, high in zip(found.lowest, found.highest, strict=True))
     lines = [
-        f"{record['path']}: {found.gaussians} Gaussians, SH degree {found.sh_degree}, "
+        f"{record['path']}: {found.form}, {found.gaussians} Gaussians, SH degree {found.sh_degree}, "
         f"{bytes_text(record['file_bytes'])} on disk, {bytes_text(found.memory_bytes)} in memory",
         f"3D filter    {'column filter_3D' if found.filtered else 'none in the file (plain or fused)'}",
+        f"2D filter    {_drawn(found)}",
         f"place        centre {_vector(found.center)}, 95 % within {found.extent:.4g}, all within {box}",
         f"not finite   {found.nonfinite}",
         f"invisible    {found.invisible} ({found.invisible / total:.1%}): filtered opacity below 1/255",
@@ -150,6 +152,13 @@ def _run_lines(record: Mapping[str, Any]) -> list[str]:
         f"checkpoints  {', '.join(map(str, record['checkpoints'])) or 'none'}",
     ]
     return lines + (text(record["latest"]) if "latest" in record else [])
+
+
+def _drawn(found: Description) -> str:
+    if found.kernel_size is None:
+        return "the file does not say; -k 0.1 where it is Mip-Splatting, else it is drawn as plain 3DGS"
+    way = "opacities compensated (Mip-Splatting)" if found.compensate else "no compensation"
+    return f"{found.kernel_size:g} square pixels, {way}"
 
 
 def _vector(values: Sequence[float]) -> str:

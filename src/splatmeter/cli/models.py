@@ -1,4 +1,4 @@
-"""What the commands open: a run folder, a checkpoint or a bare PLY, with its scene and its settings."""
+"""What the commands open: a run folder, a checkpoint or a bare model file, with its scene and settings."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from splatmeter.backend import Backend
 from splatmeter.backends.registry import BackendName
 from splatmeter.cli import arguments
 from splatmeter.errors import CheckpointError, InputError, MissingFile, UsageError
+from splatmeter.formats.registry import read_model
 from splatmeter.gaussians import gaussians
-from splatmeter.gaussians.ply import Model, read_model
+from splatmeter.gaussians.ply import Model
 from splatmeter.ops import RasterSettings, Table
 from splatmeter.scene.scene import Scene, load_scene
 from splatmeter.train.config import PLAIN_KERNEL_SIZE, TrainConfig, from_json
@@ -40,7 +41,7 @@ class ModelArguments:
     """What every command on a model can be told. Everything not given comes from the run itself."""
 
     model_path: Path
-    """Run folder, point_cloud.ply, or checkpoint (.safetensors)."""
+    """Run folder, model file (PLY, SPZ, SOG, .splat, glTF), or checkpoint (.safetensors)."""
     source_path: Path | None = None
     """Scene folder; by default the one the run was trained on."""
     iteration: int = -1

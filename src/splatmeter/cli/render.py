@@ -83,7 +83,7 @@ def _target(chosen: RenderArguments, opened: models.Opened) -> Path:
     if chosen.output is not None:
         return chosen.output
     if opened.folder is None:
-        raise UsageError("A bare PLY has no folder for renders; pass --output.")
+        raise UsageError("A bare model file has no folder for renders; pass --output.")
     return opened.folder / "path" / f"ours_{opened.step}" if chosen.path else opened.folder
 
 

@@ -26,6 +26,7 @@ one stands, the cameras to jump to. Live, during training, it is `splatmeter tra
 Examples:
   splatmeter view point_cloud.ply
   splatmeter view output/garden
+  splatmeter view garden.spz
   splatmeter view output/garden --iteration 7000 --port 9000
   splatmeter view output/garden/chkpnt7000.safetensors --device cpu"""
 
@@ -33,7 +34,7 @@ Examples:
 @dataclass(frozen=True)
 class ViewArguments:
     path: Annotated[Path, tyro.conf.Positional]
-    """PLY, checkpoint (.safetensors) or run folder."""
+    """Model file (PLY, SPZ, SOG, .splat, glTF), checkpoint (.safetensors) or run folder."""
     iteration: int = -1
     """Which saved model of a run folder; -1 is the latest."""
     port: int = PORT
@@ -44,6 +45,8 @@ class ViewArguments:
     """Show at most this many Gaussians, the most opaque and largest first."""
     with_photos: bool = False
     """Also the photos to compare with; needs the scene's folder."""
+    kernel_size: float | None = None
+    """Variance of the 2D Mip filter in squared pixels, for a file that does not tell it."""
     open: bool = True
     """Open the browser, where there is a screen."""
     device: str = "auto"
@@ -57,13 +60,15 @@ class ViewArguments:
 
 
 def run(words: Sequence[str]) -> int:
-    chosen = arguments.parse(ViewArguments, "splatmeter view", words, DESCRIPTION)
+    chosen = arguments.parse(ViewArguments, "splatmeter view", words, DESCRIPTION, {"-k": "--kernel-size"})
     if chosen.limit < 1:
         raise UsageError(f"--limit is {chosen.limit}, but must be above 0.")
     if chosen.device != AUTO:
         chosen.engine()  # a card that is named and not there is refused, needed or not
     opened = models.open_model(chosen.path, chosen.iteration, chosen.engine)
-    wishes = export_page.PageWishes(with_photos=chosen.with_photos, max_gaussians=chosen.limit)
+    wishes = export_page.PageWishes(
+        with_photos=chosen.with_photos, max_gaussians=chosen.limit, kernel_size=chosen.kernel_size
+    )
     page = export_page.made(opened, wishes).html.encode("utf-8")
     with _ending() as ended:
         server = page_server.PageServer(page, chosen.host, chosen.port)

@@ -47,11 +47,15 @@ class Description:
     filter_3d: Spread
     memory_bytes: int
     comments: tuple[str, ...]
+    form: str
+    kernel_size: float | None
+    """Of the 2D filter that the file asks for; None where it does not say."""
+    compensate: bool | None
 
 
 def describe(model: Model) -> Description:
     """Distributions are over the finite rows only."""
-    table = model.table
+    table, settings = model.table, model.settings()
     finite = gaussians.finite_rows(table)  # [N]
     means = table.geometry[finite, MEANS].astype(np.float64)  # [M, 3]
     sorted_scales = np.sort(gaussians.filtered_scales(table)[finite], axis=1)  # [M, 3]
@@ -79,6 +83,9 @@ def describe(model: Model) -> Description:
         filter_3d=_spread(table.geometry[finite, FILTER_3D]),
         memory_bytes=table.geometry.nbytes + table.harmonics.nbytes,
         comments=model.comments,
+        form=model.form,
+        kernel_size=settings.kernel_size if settings else None,
+        compensate=settings.compensate if settings else None,
     )
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from splatmeter import __version__
 from splatmeter.backend import Model as Training
 from splatmeter.errors import InputError, MissingFile
-from splatmeter.gaussians import gaussians
+from splatmeter.gaussians import gaussians, marks
 from splatmeter.gaussians.atomic import replacing
 from splatmeter.gaussians.harmonics import coefficients_of, degree_of
 from splatmeter.gaussians.ply_header import SUPPORTED, Element, Header, read_header
@@ -57,18 +57,13 @@ class Model:
     nonfinite: int = 0
     """Rows with a NaN or an infinity; they are kept as they are."""
 
+    told: RasterSettings | None = None
+    """How it is to be drawn, where the format has a place of its own for that."""
+    form: str = "PLY"
+
     def settings(self) -> RasterSettings | None:
-        """How the writer rendered it, if it says so in a comment; None if it does not."""
-        for comment in self.comments:
-            words = comment.split()
-            if len(words) == 3 and words[0] == "kernel_size" and words[2] in ("compensated", "plain"):
-                try:
-                    size = float(words[1])
-                except ValueError:
-                    continue
-                if 0 <= size < 100:
-                    return RasterSettings(self.sh_degree, size, words[2] == "compensated")
-        return None
+        """How the writer rendered it, if the file says so; None if it does not."""
+        return self.told or marks.told(self.comments, self.sh_degree)
 
 
 def property_names(sh_degree: int, *, with_filter: bool) -> list[str]:
@@ -93,7 +88,7 @@ def write_model(
     settings: RasterSettings | None = None,
 ) -> None:
     """The trainer's own file: raw values and, last, filter_3D."""
-    _write(path, source, sh_degree, ["filter_3d column", *_kernel(settings), *comments], _raw_block)
+    _write(path, source, sh_degree, ["filter_3d column", *marks.written(settings), *comments], _raw_block)
 
 
 def write_fused(
@@ -104,7 +99,7 @@ def write_fused(
     settings: RasterSettings | None = None,
 ) -> None:
     """The file for viewers: the 3D filter is already in scales and opacities."""
-    _write(path, source, sh_degree, ["filter_3d fused", *_kernel(settings), *comments], _fused_block)
+    _write(path, source, sh_degree, ["filter_3d fused", *marks.written(settings), *comments], _fused_block)
 
 
 def write_plain(
@@ -115,13 +110,7 @@ def write_plain(
     settings: RasterSettings | None = None,
 ) -> None:
     """Raw values without any 3D filter: what a plain 3DGS trainer would have written."""
-    _write(path, source, sh_degree, ["filter_3d none", *_kernel(settings), *comments], _plain_block)
-
-
-def _kernel(settings: RasterSettings | None) -> list[str]:
-    if settings is None:
-        return []
-    return [f"kernel_size {settings.kernel_size:g} {'compensated' if settings.compensate else 'plain'}"]
+    _write(path, source, sh_degree, ["filter_3d none", *marks.written(settings), *comments], _plain_block)
 
 
 def _write(

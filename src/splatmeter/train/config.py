@@ -14,14 +14,12 @@ from splatmeter.densify.densifier import DensifySettings
 from splatmeter.densify.strategies import STRATEGIES, StrategyName
 from splatmeter.errors import UsageError
 from splatmeter.evaluate.exposure import ExposureProtocol
+from splatmeter.gaussians.marks import PLAIN_KERNEL_SIZE
 from splatmeter.ops import RasterSettings
 from splatmeter.scene.scene import SceneOptions
 from splatmeter.train.config_sense import require_sense
 from splatmeter.train.schedule import HARMONICS_INTERVAL, Schedule
 from splatmeter.units import parse_bytes
-
-PLAIN_KERNEL_SIZE = 0.3
-"""The dilation of plain 3DGS, pixels squared."""
 
 
 @dataclass(frozen=True)
