@@ -59,7 +59,7 @@ class PdhQuery:
     def sample(self) -> list[AdapterMemory]:
         """One value of each adapter; a counter that has gone is None, never 0."""
         self._call("PdhCollectQueryData", self._query)
-        found: dict[str, dict[str, int | None]] = {}
+        found: dict[str, dict[str, Any]] = {}
         for field, handle in self._counters.items():
             for adapter, value in self._values(handle):
                 found.setdefault(adapter, {})[field] = value

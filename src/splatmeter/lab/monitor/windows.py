@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 COUNTERS = {"Dedicated Usage": "dedicated", "Shared Usage": "shared", "Total Committed": "committed"}
 CIM_CLASS = "Win32_PerfFormattedData_GPUPerformanceCounters_GPUAdapterMemory"
@@ -72,7 +73,7 @@ class TypeperfParser:
             return []
         if not self._columns or len(cells) - 1 != len(self._columns):
             return []
-        found: dict[str, dict[str, int | None]] = {}
+        found: dict[str, dict[str, Any]] = {}
         for column, cell in zip(self._columns, cells[1:], strict=True):
             if column:
                 found.setdefault(column[0], {})[column[1]] = _bytes(cell)
