@@ -78,7 +78,8 @@ def _protocol(plan: Replay, chosen: Namespace) -> Protocol:
         if chosen.start:
             raise UsageError("--start is for one scene; a [[scene]] of the plan may name its checkpoint")
         return protocols.check(dataclasses.replace(plan.protocol, scene="", scenes=entries))
-    made = dataclasses.replace(plan.protocol, scene=entries[0].path, scenes=())
+    only = next(iter(entries))
+    made = dataclasses.replace(plan.protocol, scene=only.path, scenes=())
     if not made.start_iteration:
         return made
     given = chosen.start.expanduser().resolve() if chosen.start else None
