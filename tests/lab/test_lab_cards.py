@@ -18,7 +18,7 @@ from scripted_lab import make_lab
 from splatmeter.cli.lab import run as lab_command
 from splatmeter.lab.audit.rules import audit
 from splatmeter.lab.compare.samples import Arm, RunSample, Severity
-from splatmeter.lab.log import audit_log, parse_log
+from splatmeter.lab.handlog import audit_log, parse_log
 from splatmeter.lab.monitor import clocks, nvml
 from splatmeter.lab.monitor.clocks import CardState
 from splatmeter.lab.monitor.which_card import which_card

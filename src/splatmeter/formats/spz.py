@@ -147,7 +147,7 @@ def _quaternions(packed: NDArray[np.uint8], version: int) -> F32:
 def write(path: Path, model: Fused, version: int) -> list[str]:
     """What had to be left out or changed, as sentences."""
     fraction = _fraction(model)
-    near = np.asarray(np.abs(model.means) < 2.0 ** (23 - fraction) - 1).all(axis=1)  # [N]
+    near = np.asarray(np.abs(model.means).max(axis=1) < 2.0 ** (23 - fraction) - 1)  # [N]
     far = int(model.count - np.count_nonzero(near))
     model = model if not far else model.rows(near)
     flags = ANTIALIASED if model.settings is not None and model.settings.compensate else 0
