@@ -13,7 +13,8 @@ from scripted_lab import add, carried_out, make_lab, trainer
 
 from splatmeter.cli.lab import run as lab_command
 from splatmeter.errors import InputError, MissingFile, UsageError
-from splatmeter.lab.handlog import audit_log, parse_log, write_log
+from splatmeter.lab.handlog import audit_log, parse_log
+from splatmeter.lab.log import write_log
 from splatmeter.lab.monitor import kernels
 from splatmeter.lab.plan.building import build_steps, build_words, words_after_build
 from splatmeter.lab.plan.phases import Phase
