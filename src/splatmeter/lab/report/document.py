@@ -43,6 +43,8 @@ class RunRow:
     """Of the last evaluation on held-out views (else on training views)."""
     training_peak_bytes: int | None = None
     evaluation_peak_bytes: int | None = None
+    scene: str = ""
+    """Which of several."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ def report(
     told = document(lab)
     stored = _stored(lab)
     shown = _shown(lab, stored)
+    first = next(iter(lab.protocol().scene_names), "")
+    drawn = {name: _pairs(runs, first) for name, runs in shown.items()}
     ratios = ratio_rows(lab)
     noises = [floor for row in ratios if (floor := latest_noise(lab, load(lab, row.session))) is not None]
     findings = tuple(dict.fromkeys(finding for phase in told.phases for finding in phase.findings))
@@ -59,13 +61,13 @@ def report(
         quality=told.quality,
         ratios=ratios,
         runs=tuple(_row(lab, item, folder, item in shown[item.phase]) for item in stored[:MOST_RUNS]),
-        curves=tuple(curve for runs in shown.values() for curve in curves(lab.sessions, _pairs(runs))),
-        memory=tuple(trace for runs in shown.values() for trace in memory_traces(lab.sessions, _pairs(runs))),
-        passes=tuple(times for name, runs in shown.items() for times in pass_times(name, _pairs(runs))),
+        curves=tuple(curve for runs in drawn.values() for curve in curves(lab.sessions, runs)),
+        memory=tuple(trace for runs in drawn.values() for trace in memory_traces(lab.sessions, runs)),
+        passes=tuple(times for name, runs in drawn.items() for times in pass_times(name, runs)),
         pictures=tuple(pictures),
         model=model,
         findings=findings + _failures(stored) + _repeated(lab) + _hand_kept(lab),
-        notes=(*told.measurement_notes, *_left_out(len(stored))),
+        notes=(*told.measurement_notes, *_left_out(len(stored)), *_one_of_several(first)),
         noise=noises[-1].sentence if noises else "",
     )
 
@@ -76,8 +78,13 @@ def _left_out(count: int) -> list[str]:
     return [f"The list shows the newest {MOST_RUNS} of {count} runs; `splatmeter lab ls --runs` shows all."]
 
 
-def _pairs(runs: list[Stored]) -> list[tuple[str, dict[str, Any]]]:
-    return [(item.run, item.result) for item in runs]
+def _one_of_several(scene: str) -> list[str]:
+    return [f"Curves, memory, passes and pictures are of the first scene, {scene}."] if scene else []
+
+
+def _pairs(runs: list[Stored], scene: str) -> list[tuple[str, dict[str, Any]]]:
+    """Of one scene: what happened inside runs of different ones does not go into one picture."""
+    return [(item.run, item.result) for item in runs if item.result["identity"].get("scene", "") == scene]
 
 
 def _stored(lab: Lab) -> list[Stored]:
@@ -116,6 +123,7 @@ def _row(lab: Lab, item: Stored, folder: Path, shown: bool) -> RunRow:
     return RunRow(
         run=item.run,
         phase=item.phase,
+        scene=str(identity.get("scene", "")),
         folder=address(lab.sessions / item.run, folder),
         session=str(identity.get("session", "")),
         block=identity.get("block"),

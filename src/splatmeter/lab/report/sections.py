@@ -239,7 +239,7 @@ def _run(row: RunRow, metrics: list[str]) -> Markup:
     name = tag("code", row.run.removeprefix(f"{row.session}/blocks/"))
     peaks = f"{size_text(row.training_peak_bytes)}, {size_text(row.evaluation_peak_bytes)}"
     cells = (
-        row.phase,
+        f"{row.phase} on {row.scene}" if row.scene else row.phase,
         UNKNOWN if row.seed is None else row.seed,
         row.status if row.counted else f"{row.status}, not counted",
         rate_text(row.steps_per_second),
