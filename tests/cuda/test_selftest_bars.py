@@ -133,7 +133,7 @@ CASES: list[tuple[str, Any, str, Change]] = [
     ("harmonics after", training, "train_step", before(changed(settings=DEGREE_2))),
     ("counts of growth", growth("gof"), "grow", before(changed(threshold=1.3e-4))),
     ("counts of growth", growth("3dgs"), "grow", before(changed(dense_scale=0.12))),
-    ("counts of growth", growth("cut"), "grow", before(changed(strategy="gof"))),
+    ("counts of growth", growth("cut"), "grow", before(changed(threshold=1.3e-4))),
     ("counts of growth", growth("mcmc"), "grow", before(changed(budget=305))),
     ("rows after growth", growth("3dgs"), "grow", before(changed(seed=4))),
     ("rows after growth", growth("cut"), "grow", halved),

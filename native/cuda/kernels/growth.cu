@@ -64,9 +64,9 @@ INLINE void shorten(float* log_scale, float loss, float width_loss) {
 INLINE float largest_scale(const float* log_scale) { return float(exp(double(fmaxf(fmaxf(log_scale[0], log_scale[1]), log_scale[2])))); }
 INLINE float largest_scale_of_children(const GrowthArguments& a, const float* log_scale, float scale) {
   if (!a.cuts) return __fdiv_rn(scale, a.shrink);
-  float half[3] = {log_scale[0], log_scale[1], log_scale[2]};
-  shorten(half, a.cut_loss, a.cut_width_loss);
-  return largest_scale(half);
+  if (!(scale > a.size_limit)) return scale;  // children are never larger: mostly nothing is to be computed
+  const float x = log_scale[0], y = log_scale[1], z = log_scale[2], second = fmaxf(fminf(x, y), fminf(fmaxf(x, y), z));
+  return float(exp(double(fmaxf(second - a.cut_width_loss, fmaxf(fmaxf(x, y), z) - a.cut_loss))));
 }
 
 KERNEL(kThreads, growth_look, GrowthArguments) {
@@ -77,10 +77,12 @@ KERNEL(kThreads, growth_look, GrowthArguments) {
     const Row g = current_row(a, row, behind);
     const float gradient = mean_over_visits(g.v[kGradientSum], g.v[kVisits]), absolute = mean_over_visits(g.v[kAbsoluteSum], g.v[kVisits]);
     const float scale = largest_scale(g.v + kLogScale);
+    // before anything else is looked at: fewer registers
+    const bool gone_child = largest_scale_of_children(a, g.v + kLogScale, scale) > a.size_limit;
     const bool faint = is_faint(g.v, a.harmonics, row, a.lowest_logit), chosen = gradient >= a.threshold;
     store(a.gradient, row, gradient), store(a.absolute, row, absolute);
     store(a.flags, row, (chosen ? kChosen : 0u) | (faint || scale > a.size_limit ? kGone : 0u) | (scale <= a.small_limit ? kSmall : 0u) |
-                            (faint || largest_scale_of_children(a, g.v + kLogScale, scale) > a.size_limit ? kGoneChild : 0u) | min(behind, kLongBehind) << kBehindShift);
+                            (faint || gone_child ? kGoneChild : 0u) | min(behind, kLongBehind) << kBehindShift);
     counts[0] = chosen;
   }
   store_counts(a, counts);
@@ -220,10 +222,15 @@ KERNEL(kThreads, growth_place, GrowthArguments) {
   if (!splits) return;
   const Row g = current_row(a, row, behind);
   const u32 at = kept + cloned + fetch(blocks_before, 2) + (before >> 2 * kCountBits);
+  float step[3];
+  for (u32 child = 0; child < 2 && a.cuts; child++) {  // a loop of its own: in one with the draws they spill
+    half_step(g, child ? -a.cut_distance : a.cut_distance, step);
+    child_mean(g, step, mean);
+    place(a, at + child * split, row, kFresh, behind, mean);
+  }
+  if (a.cuts) return;
   for (u32 child = 0; child < 2; child++) {
-    float step[3];
-    if (a.cuts) half_step(g, child ? -a.cut_distance : a.cut_distance, step);
-    else drawn_step(g, row, a.child_keys[child], step);
+    drawn_step(g, row, a.child_keys[child], step);
     child_mean(g, step, mean);
     place(a, at + child * split, row, kFresh, behind, mean);
   }
