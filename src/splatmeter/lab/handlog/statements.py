@@ -155,7 +155,8 @@ def _spoken_direction(text: str, mention: Mention) -> tuple[int, str]:
         text[max(0, mention.quantity.start - 50) : mention.quantity.start],
         re.compile(r"[;:()]|\d|" + words.SENTENCE_END.pattern),
     )
-    if words.NEGATED.search(before) or re.search(r"\bfrom\b|\bvon\b|\bthan\b|\bals\b", before, re.IGNORECASE):
+    clause = words.tail(before, words.CLAUSE_END)
+    if words.NEGATED.search(before) or re.search(r"\bfrom\b|\bvon\b|\bthan\b|\bals\b", clause, re.IGNORECASE):
         return 0, ""
     found = re.search(
         r"(?P<up>\bros(?:e|en)|\brises|\bincreas(?:es|ed)|\bclimb(?:s|ed)|\bgrew|\bgrows|\bsteigt|\bstieg|"
