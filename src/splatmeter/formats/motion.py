@@ -47,8 +47,8 @@ def _turned_band(turn: F64, band: slice) -> F64:
     """Coefficients of f(turn^-1 d) from those of f(d): both are known at more directions than unknowns."""
     directions = np.random.default_rng(0).normal(size=(64, 3))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    found = np.linalg.lstsq(basis(directions)[:, band], basis(directions @ turn)[:, band], rcond=None)[0]
-    return np.asarray(found, np.float64)
+    known, wanted = basis(directions)[:, band], basis(directions @ turn)[:, band]
+    return np.linalg.pinv(known) @ wanted
 
 
 def basis(directions: F64) -> F64:

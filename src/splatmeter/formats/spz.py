@@ -32,8 +32,8 @@ COLOR_SCALE = 0.15  # of the constant harmonic: leaves room below black and abov
 COMMON_FRACTION = 12  # bits behind the point, as everybody writes them
 MOST_FRACTION = 20
 STEPS_PER_GAUSSIAN = 8  # positions are rounded to this share of a small Gaussian's longest axis
-FIRST_DEGREE_BITS = 5  # the library's own: of the 8 bits of a harmonic, those that are used
-HIGHER_DEGREE_BITS = 4
+FIRST_DEGREE_BITS = 6  # of the 8 bits of a harmonic, those that are used. The library takes 5 and 4,
+HIGHER_DEGREE_BITS = 6  # which cost 0.77 dB on garden where these cost 0.04, in files 0.74 times as large
 NEGATIVE, MAGNITUDE = 1 << 9, (1 << 9) - 1  # of a quaternion's component: a sign and 9 bits
 
 
@@ -147,8 +147,8 @@ def _quaternions(packed: NDArray[np.uint8], version: int) -> F32:
 def write(path: Path, model: Fused, version: int) -> list[str]:
     """What had to be left out or changed, as sentences."""
     fraction = _fraction(model)
-    near = np.asarray(np.abs(model.means).max(axis=1) < 2.0 ** (23 - fraction) - 1)  # [N]
-    far = int(model.count - np.count_nonzero(near))
+    near = np.flatnonzero(np.abs(model.means).max(axis=1) < 2.0 ** (23 - fraction) - 1)
+    far = model.count - len(near)
     model = model if not far else model.rows(near)
     flags = ANTIALIASED if model.settings is not None and model.settings.compensate else 0
     header = Header(version, model.count, model.sh_degree, fraction, flags)
