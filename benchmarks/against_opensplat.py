@@ -54,7 +54,7 @@ def judged(model: Path, scene: Path) -> float:
     ]
     command += ["--lpips", "none", "--train-views", "0", "--device", "cpu", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)["test"]["psnr"]
+    return json.loads(done.stdout)["splits"]["test"]["1"]["means"]["psnr"]
 
 
 def opensplat(chosen: argparse.Namespace, folder: Path) -> Curve:
