@@ -89,7 +89,7 @@ def test_we_read_what_the_reference_converter_writes(
     assert turned_by(near, expected) < 0.01
     assert np.abs(near.harmonics - expected.harmonics).max() < 0.13
     # They keep fewer bits of SPZ's harmonics than we do.
-    assert np.median(np.abs(near.harmonics - expected.harmonics)) < (0.03 if form == "spz" else 1e-6)
+    assert np.median(np.abs(near.harmonics - expected.harmonics)) < (0.04 if form == "spz" else 1e-6)
     assert found.settings() == (None if name == "t.glb" else MIP)  # their GLB has no mark
 
 
