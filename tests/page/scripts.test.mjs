@@ -4,9 +4,10 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 import { frameOn, onTheWay, pinholeOn } from "./camera.js";
 import { approached, levelled, looked, moved, orbited } from "./controls.js";
-import { bytesOf, harmonicWords, inflated, unpacked } from "./decode.js";
+import { bytesOf, harmonicWords, inflated, mostTriangles, unpacked } from "./decode.js";
 import { apply, between, dot, minus, row } from "./math.js";
-import { depthAt, sorter } from "./sort.js";
+import { depthAt, sorter, spreads } from "./sort.js";
+import { adapted } from "./viewer.js";
 
 const given = JSON.parse(readFileSync("given.json", "utf8"));
 const near = (a, b, tolerance = 1e-6) => assert.ok(Math.abs(a - b) <= tolerance, `${a} is not ${b}`);
@@ -37,18 +38,50 @@ test("what is decoded is what Python restores", () => {
   }
 });
 
+const sort = sorter(model.means, model.radii, spreads(model.areas, model.opacities));
+const TRIANGLES = [1, 2, 4, 6];
+
+/** The entries as {row, polygon, part}. */
+function sorted(camera, room = mostTriangles(given.header.count)) {
+  const order = new Uint32Array(room), { found, count } = sort(camera, 0, order);
+  const entries = [...order.subarray(0, count)].map((entry) => ({ row: entry & 0x7ffffff, polygon: entry >>> 30, part: (entry >>> 27) & 7 }));
+  return { found, entries };
+}
+
 test("everything in sight is sorted, farthest first, and nothing is there twice", () => {
-  const order = new Uint32Array(given.header.count), sort = sorter(model.means, model.radii);
   for (const camera of given.cameras) {
-    const found = sort(camera, 0, order), rows = [...order.subarray(0, found)];
+    const { found, entries } = sorted(camera), rows = entries.filter(({ part }) => part === 0).map((one) => one.row);
     const depth = rows.map((i) => dot(row(camera.rotation, 2), model.means.subarray(3 * i, 3 * i + 3)) + camera.translation[2]);
+    assert.equal(rows.length, found);
     assert.equal(new Set(rows).size, found);
     for (let k = 1; k < found; k++) assert.ok(depth[k - 1] >= depth[k] - 1e-5 * Math.abs(depth[k]));
     const missing = camera.seen.filter((i) => !rows.includes(i));
     assert.deepEqual(missing, [], "seen by our engine, but not sorted");
   }
   const away = { ...given.cameras[0], translation: [0, 0, -1e6] };
-  assert.equal(sort(away, 0, order), 0);
+  assert.equal(sorted(away).found, 0);
+});
+
+test("large ellipses come as all triangles of a polygon, one after the other", () => {
+  const polygons = new Set();
+  for (const camera of given.cameras) {
+    const { entries } = sorted(camera);
+    for (let k = 0; k < entries.length; k += TRIANGLES[entries[k].polygon]) {
+      const whole = entries.slice(k, k + TRIANGLES[entries[k].polygon]);
+      polygons.add(entries[k].polygon);
+      assert.deepEqual(whole.map(({ part }) => part), whole.map((_, part) => part));
+      assert.equal(new Set(whole.map((one) => `${one.row} ${one.polygon}`)).size, 1);
+    }
+  }
+  assert.deepEqual([...polygons].sort(), [0, 1, 2, 3], "the test's model has no ellipses of some size");
+});
+
+test("where there is no room for polygons, nothing is left out", () => {
+  const camera = given.cameras[0], whole = sorted(camera), tight = sorted(camera, whole.found);
+  assert.equal(tight.entries.length, whole.found);
+  assert.ok(tight.entries.every(({ polygon, part }) => polygon === 0 && part === 0));
+  const half = sorted(camera, (whole.found + whole.entries.length) >> 1);
+  assert.deepEqual(half.entries.filter(({ part }) => part === 0).map((one) => one.row), tight.entries.map((one) => one.row));
 });
 
 test("one Gaussian alone is where one points", () => {
@@ -111,4 +144,14 @@ test("the way from view to view begins, ends and stays a camera", () => {
   same(between(view.rotation, other.rotation, 1), other.rotation, 1e-6);
   const opposite = [-1, 0, 0, 0, 1, 0, 0, 0, -1];
   assert.ok(between(view.rotation, opposite, 0.3).every(Number.isFinite));
+});
+
+test("while it moves, late pictures get fewer pixels, and prompt ones more again", () => {
+  assert.equal(adapted(1, 1, 5), 1, "the first pause is nobody's fault");
+  assert.ok(adapted(1, 2, 0.7) < 0.5, "however slow the machine is");
+  assert.equal(adapted(0.31, 9, 2), 0.3);
+  assert.equal(adapted(0.6, 9, 0.03), 0.6);
+  assert.ok(adapted(0.6, 9, 0.05) < 0.6);
+  assert.ok(adapted(0.6, 9, 0.016) > 0.6);
+  assert.equal(adapted(1, 9, 0.016), 1);
 });

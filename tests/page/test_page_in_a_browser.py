@@ -130,6 +130,21 @@ def test_hands_keys_and_buttons_do_what_the_help_says(chromium: Browser, tmp_pat
     assert chromium.complaints() == []
 
 
+@pytest.mark.parametrize("log_scale", [-3.0, -2.0, -1.2])
+def test_squares_hexagons_and_octagons_leave_no_seams(
+    chromium: Browser, tmp_path: Path, log_scale: float
+) -> None:
+    """Ellipses of some hundred, some thousand and tens of thousands of pixels: several triangles each."""
+    table = mixed_table(40)
+    table.geometry[:, LOG_SCALES] = log_scale + np.random.default_rng(5).uniform(-0.7, 0.7, (40, 3))
+    table.geometry[:, OPACITY_LOGITS] = 1.5
+    opened(chromium, tmp_path, page_of(table))
+    told = frame(chromium, view=0, width=480, height=360)
+    assert told["triangles"] > 1.9 * told["count"], "nothing is large enough to be more than a triangle"
+    camera = dataclasses.replace(ring()[0], fx=480.0, fy=500.0, cx=260.0, cy=168.0, width=480, height=360)
+    assert psnr(shown(chromium, 0, 480, 360), ours(table, camera)) > 45
+
+
 def test_three_gaussians_are_enough(chromium: Browser, tmp_path: Path) -> None:
     table = mixed_table(3)
     table.geometry[:, LOG_SCALES], table.geometry[:, OPACITY_LOGITS] = -1.5, 3

@@ -24,13 +24,12 @@ pytestmark = pytest.mark.skipif(
 
 
 def camera_and_seen(table: Table, camera: Pinhole) -> dict[str, object]:
-    """With the rows whose centres lie inside the picture, in front of the near plane."""
-    places = table.geometry[:, MEANS] @ camera.rotation.T + camera.translation
-    with np.errstate(divide="ignore", invalid="ignore"):
-        x = places[:, 0] / places[:, 2] * camera.fx + camera.cx
-        y = places[:, 1] / places[:, 2] * camera.fy + camera.cy
-    inside = (places[:, 2] > 0.21) & (abs(x - camera.width / 2) < camera.width / 2)
-    seen = np.flatnonzero(inside & (abs(y - camera.height / 2) < camera.height / 2))
+    """With the rows that our readable engine draws from there."""
+    torch = pytest.importorskip("torch", reason="torch is not installed: nothing tells what is to be seen")
+    from splatmeter.backends.reference import projection
+
+    arrays = (torch.as_tensor(table.geometry), torch.as_tensor(table.harmonics))
+    seen = projection.project(*arrays, camera, SETTINGS).keep.nonzero()[:, 0]
     told = record(camera, np.zeros(3))
     return {**told, "translation": camera.translation.tolist(), "seen": seen.tolist()}
 

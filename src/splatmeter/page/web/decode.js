@@ -26,6 +26,8 @@ export async function inflated(bytes) {
 
 /** Words a Gaussian has in the two textures; harmonics need none where there is only the constant. */
 export const SHAPE_WORDS = 8;
+/** Room for the larger ellipses, which are drawn as more than one triangle. */
+export const mostTriangles = (count) => Math.ceil(1.25 * count) + 4096;
 export const harmonicWords = (degree) => [0, 4, 8, 16][degree];
 
 /** The bytes as planes: `low(k)` and `high(k)` of a column of two, `next(k)` of one. */
@@ -55,7 +57,7 @@ export function unpacked(bytes, header) {
   const rotation = [...planes(3), ...planes(1)];
   const [[opacityLow], [opacityHigh]] = pairs(1);
   const [colorLow, colorHigh] = pairs(3);
-  const radii = new Float32Array(count), opacities = new Float32Array(count);
+  const radii = new Float32Array(count), areas = new Float32Array(count), opacities = new Float32Array(count);
   const { lowestLogScale, logScaleStep, opacityLevels } = header;
   for (let i = 0, at = 0; i < count; i++, at += SHAPE_WORDS) {
     const first = scaleLow[0][i] | (scaleHigh[0][i] << 8), second = scaleLow[1][i] | (scaleHigh[1][i] << 8);
@@ -66,9 +68,10 @@ export function unpacked(bytes, header) {
     shapes[at + 6] = colorLow[0][i] | (colorHigh[0][i] << 8) | (colorLow[1][i] << 16) | (colorHigh[1][i] << 24);
     shapes[at + 7] = colorLow[2][i] | (colorHigh[2][i] << 8);
     radii[i] = Math.exp(lowestLogScale + logScaleStep * Math.max(first, second, third));
+    areas[i] = Math.exp(2 * lowestLogScale + logScaleStep * (first + second + third - Math.min(first, second, third)));
     opacities[i] = opacity / opacityLevels;
   }
-  return { shapes, harmonics: harmonicsOf(planes, count, degree), means, radii, opacities };
+  return { shapes, harmonics: harmonicsOf(planes, count, degree), means, radii, areas, opacities };
 }
 
 function placed(bytes, header, [low, high], shapes) {

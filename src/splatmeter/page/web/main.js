@@ -23,7 +23,7 @@ async function open() {
   veil.progress("Drawing", 0.85);
   drawing.model(shapes, harmonics);
 
-  const spent = { sort: 0, upload: 0 };
+  const spent = { sort: 0, upload: 0, found: 0 };
   const ordered = {
     ...sorter,
     order: async (camera, margin) => {
@@ -33,6 +33,7 @@ async function open() {
         spent.upload = performance.now() - begin;
       });
       spent.sort = answer.milliseconds;
+      spent.found = answer.found;
     },
   };
   await ordered.order(pinholeOn(scene.start, canvas.clientWidth || 640, canvas.clientHeight || 480), 0);
@@ -61,7 +62,8 @@ async function open() {
     const drawn = now();
     const pixels = picture ? (drawing.draw(camera), canvas.toDataURL("image/png")) : null;
     const upload = spent.upload + uploaded - sorted;
-    return { sort: spent.sort, upload, draw: drawn - uploaded, total: drawn - begin, count: drawing.count(), picture: pixels };
+    const milliseconds = { sort: spent.sort, upload, draw: drawn - uploaded, total: drawn - begin };
+    return { ...milliseconds, count: spent.found, triangles: drawing.count(), picture: pixels };
   }
   return { scene, stage, ui, frame, gl: drawing.gl };
 }

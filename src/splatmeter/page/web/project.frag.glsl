@@ -1,5 +1,5 @@
 #version 300 es
-// One fragment a Gaussian, in the order of drawing: from its bytes to an ellipse and a colour, as the trainer's own
+// One fragment a triangle, in the order of drawing: from its bytes to an ellipse and a colour, as the trainer's own
 // engine does it (native/geometry.hpp, backends/reference/projection.py). Integer targets need no extension.
 precision highp float;
 precision highp int;
@@ -17,8 +17,8 @@ uniform vec2 logScale;    // lowest, step
 uniform vec2 levels;      // of opacity, of rotation
 uniform vec2 steps;       // of the constant harmonics, of the others
 
-layout(location = 0) out uvec4 place;  // centre, long half axis
-layout(location = 1) out uvec4 paint;  // length of the short half axis, opacity, colour as halves
+layout(location = 0) out uvec4 place;  // centre, long half axis of the ellipse where it falls to 1/255
+layout(location = 1) out uvec4 paint;  // short half axis by the long one, log2 of 255 opacity, colour as halves, polygon
 
 const float NEAR = 0.2;
 
@@ -65,7 +65,8 @@ void main() {
   place = paint = uvec4(0u);
   int at = int(gl_FragCoord.x) + (int(gl_FragCoord.y) << rowBits);
   if (at >= count) return;
-  int row = int(texel(order, at).x);
+  uint entry = texel(order, at).x;
+  int row = int(entry & 0x7ffffffu);
   uvec4 head = texel(shapes, 2 * row), tail = texel(shapes, 2 * row + 1);
   vec3 mean = uintBitsToFloat(head.xyz), t = rotation * mean + translation;
   if (!(t.z > NEAR)) return;
@@ -92,7 +93,8 @@ void main() {
   vec2 one = vec2(large - c, b), two = vec2(b, large - a);
   vec2 along = dot(one, one) > dot(two, two) ? one : two;
   along = dot(along, along) > 0.0 ? normalize(along) : vec2(1.0, 0.0);
-  place = uvec4(floatBitsToUint(center), floatBitsToUint(sqrt(large) * along));
+  place = uvec4(floatBitsToUint(center), floatBitsToUint(sqrt(large * reach) * along));
   vec3 rgb = color(row, tail, normalize(mean - eye));
-  paint = uvec4(floatBitsToUint(sqrt(after / large)), floatBitsToUint(opacity), packHalf2x16(rgb.rg), packHalf2x16(vec2(rgb.b, 0.0)));
+  paint = uvec4(floatBitsToUint(sqrt(after) / large), floatBitsToUint(log2(opacity * 255.0)), packHalf2x16(rgb.rg),
+    packHalf2x16(vec2(rgb.b, 0.0)) | ((entry >> 27) << 16));
 }

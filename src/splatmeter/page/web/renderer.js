@@ -1,5 +1,5 @@
-// WebGL2: unpack and project every Gaussian once, lay the ellipses over each other from back to front, show the picture.
-import { SHAPE_WORDS, harmonicWords } from "./decode.js";
+// WebGL2: unpack and project every Gaussian, lay the ellipses over each other from back to front, show the picture.
+import { SHAPE_WORDS, harmonicWords, mostTriangles } from "./decode.js";
 
 const BEYOND = 0.3; // of half the picture: the Jacobian is taken no further outside, as in training
 const SIDE = 4096; // widest data texture
@@ -23,9 +23,9 @@ export function renderer(canvas, shaders, header, look) {
   const rows = (texels) => Math.max(1, Math.ceil(texels / (1 << rowBits)));
   const wide = 1 << rowBits;
   const data = {
-    order: texture(gl, gl.R32UI, wide, rows(header.count)),
-    places: texture(gl, gl.RGBA32UI, wide, rows(header.count)),
-    paints: texture(gl, gl.RGBA32UI, wide, rows(header.count)),
+    order: texture(gl, gl.R32UI, wide, rows(mostTriangles(header.count))),
+    places: texture(gl, gl.RGBA32UI, wide, rows(mostTriangles(header.count))),
+    paints: texture(gl, gl.RGBA32UI, wide, rows(mostTriangles(header.count))),
     shapes: texture(gl, gl.RGBA32UI, wide, rows((SHAPE_WORDS / 4) * header.count)),
     harmonics: texture(gl, gl.RGBA32UI, wide, rows((harmonicWords(header.degree) / 4) * header.count)),
   };
@@ -46,8 +46,9 @@ export function renderer(canvas, shaders, header, look) {
     if (harmonics.length) fill(data.harmonics, gl.RGBA_INTEGER, harmonics, 4);
   }
 
-  function order(rowsInOrder, count) {
-    fill(data.order, gl.RED_INTEGER, rowsInOrder.subarray(0, count), 1);
+  /** One entry a triangle, see sort.js. */
+  function order(triangles, count) {
+    fill(data.order, gl.RED_INTEGER, triangles.subarray(0, count), 1);
     state.count = count;
   }
 

@@ -2,6 +2,10 @@
 
 const NEAR = 0.2;
 const SIGMAS = 3.34; // sqrt(2 ln 255), where an opacity of one has fallen to 1/255
+// Triangles, squares, hexagons, octagons: more corners leave less around an ellipse that is drawn for nothing, and cost more.
+const LARGE = [400, 2000, 8000]; // pixels of an ellipse, from which on it gets the next polygon
+const PARTS = [1, 2, 4, 6]; // triangles of each
+const KIND = 30, PART = 27; // bits of an entry: above them the polygon and which of its triangles, below them the row
 const DIGIT = 12; // bits; two of them are what the eye can tell of depths
 
 /** Half-spaces [normal, offset, share of the radius]: outside one of them nothing is seen. `margin` widens the picture. */
@@ -19,8 +23,17 @@ function frustum(camera, margin) {
   return planes;
 }
 
-/** Remembers its arrays; `means` [3 N], `radii` [N] the longest axis of each. */
-export function sorter(means, radii) {
+/**
+ * The area of each ellipse one unit away, in squared focal lengths: what is inside of 1/255, seen from its broad side.
+ * `areas` [N] are products of the longer two axes.
+ */
+export const spreads = (areas, opacities) =>
+  areas.map((area, i) => 2 * Math.PI * area * Math.log(Math.max(255 * opacities[i], 1)));
+
+const polygon = (area) => (area < LARGE[0] ? 0 : area < LARGE[1] ? 1 : area < LARGE[2] ? 2 : 3);
+
+/** Remembers its arrays; `means` [3 N], `radii` [N] the longest axis of each, `spread` [N] of `spreads`. */
+export function sorter(means, radii, spread) {
   const count = radii.length;
   const rows = [new Uint32Array(count), new Uint32Array(count)];
   const depths = new Float32Array(count), keys = new Uint32Array(depths.buffer);
@@ -29,6 +42,7 @@ export function sorter(means, radii) {
 
   function seen(camera, margin) {
     const planes = frustum(camera, margin).flat(2), { rotation: R, translation: t } = camera;
+    const zoom = camera.fx * camera.fy;
     let found = 0;
     for (let i = 0, at = 0; i < count; i++, at += 3) {
       const x = means[at], y = means[at + 1], z = means[at + 2], radius = radii[i];
@@ -37,8 +51,10 @@ export function sorter(means, radii) {
         inside = planes[k] * x + planes[k + 1] * y + planes[k + 2] * z + planes[k + 3] + planes[k + 4] * radius > 0;
       }
       if (!inside) continue;
-      depths[found] = R[6] * x + R[7] * y + R[8] * z + t[2];
-      rows[0][found++] = i;
+      const depth = R[6] * x + R[7] * y + R[8] * z + t[2];
+      const area = (zoom * spread[i]) / (depth * depth);
+      depths[found] = depth;
+      rows[0][found++] = i | (polygon(area) << KIND);
     }
     return found;
   }
@@ -67,15 +83,25 @@ export function sorter(means, radii) {
     }
   }
 
-  /** Rows into `order`; returns how many. */
+  /** Triangles into `order`; returns how many Gaussians were `found`, and the `count` of triangles. */
   return function sort(camera, margin, order) {
     const found = seen(camera, margin);
     const digits = ranked(found);
     byDigit(found, 0, rows[0], keys, rows[1], other);
     if (digits === 2) byDigit(found, DIGIT, rows[1], other, rows[0], keys);
-    order.set((digits === 2 ? rows[0] : rows[1]).subarray(0, found));
-    return found;
+    return { found, count: inParts(digits === 2 ? rows[0] : rows[1], found, order) };
   };
+}
+
+/** One entry a triangle, as long as there is room; then one a Gaussian. */
+function inParts(rows, found, order) {
+  let count = 0;
+  for (let k = 0; k < found; k++) {
+    const row = rows[k], parts = PARTS[row >>> KIND];
+    if (parts === 1 || count + parts + found - k > order.length) order[count++] = row & (2 ** PART - 1);
+    else for (let part = 0; part < parts; part++) order[count++] = row | (part << PART);
+  }
+  return count;
 }
 
 /** How far away what one sees at a point of the picture is, as depth; 0 where there is nothing. */

@@ -9,12 +9,19 @@ const SMOOTH = 0.00002; // of a movement is left after a second
 const MARGIN = 0.15; // of the picture, sorted beyond its edges for what comes into it before the next sorting
 const JOURNEY = 900; // milliseconds from view to view
 
+/** Fewer pixels while it moves and pictures come late, after `frames` in a row of which the last took `seconds`. */
+export function adapted(scale, frames, seconds) {
+  if (frames > 1 && seconds > 0.15) return Math.max(SMALLEST, scale * clamp(Math.sqrt(0.1 / seconds), 0.4, 0.87));
+  if (frames > 2 && seconds > 0.045) return Math.max(SMALLEST, 0.87 * scale);
+  return frames > 6 && seconds < 0.02 ? Math.min(1, 1.06 * scale) : scale;
+}
+
 export function viewer({ canvas, scene, sorting, draw }) {
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const size = scene.focusDistance;
   let view = scene.start, distance = distanceAhead(view, scene.focus, size);
   let cut = CUT, wantedCut = CUT, journey = null;
-  let dirty = true, asked = false, paused = false, sortedFor = null, last = 0, moving = 0, scale = 1, frames = 0;
+  let dirty = true, asked = false, paused = false, sortedFor = null, last = 0, moving = 0, went = false, scale = 1, frames = 0;
   const owed = { orbit: [0, 0], pan: [0, 0], zoom: 0 };
   const listeners = new Set();
 
@@ -99,49 +106,53 @@ export function viewer({ canvas, scene, sorting, draw }) {
   function step(now) {
     asked = false;
     if (paused) return;
-    const seconds = clamp((now - last) / 1000, 0.001, 0.25), lately = now - last < 400;
+    const passed = (now - last) / 1000, seconds = clamp(passed, 0.001, 0.25);
     last = now;
     cut = Math.abs(wantedCut - cut) < 0.003 || still.matches ? wantedCut : mix(cut, wantedCut, 1 - Math.pow(0.0005, seconds));
     const going = [travelled(now), consumed(seconds), flown(seconds), cut !== wantedCut].some(Boolean);
     if (going) moving = now;
     const calm = now - moving > 180;
-    adapt(going && lately, calm, seconds);
+    frames = going && went ? frames + 1 : 0;
+    scale = adapted(scale, frames, passed);
+    went = going;
+    if (calm && drawnScale < 1) dirty = true;
     if (!dirty && !going && calm) return;
     paint(calm);
     if (going || !calm || hand.busy()) return wake();
   }
 
-  /** Fewer pixels while it moves and pictures come late; all of them once it rests. */
-  function adapt(judged, calm, seconds) {
-    frames = judged ? frames + 1 : 0;
-    if (frames > 2 && seconds > 0.045) scale = Math.max(SMALLEST, scale * (seconds > 0.15 ? 0.7 : 0.87));
-    else if (frames > 6 && seconds < 0.02) scale = Math.min(1, scale * 1.06);
-    if (calm && drawnScale < 1) dirty = true;
-  }
   let drawnScale = 1;
 
+  /** At rest nothing is drawn before its own order is there: the picture would only be drawn twice. */
   function paint(calm) {
-    resize();
+    const resized = resize();
     drawnScale = calm || hand.busy() && scale > 0.95 ? 1 : scale;
     const camera = pinholeOn(view, Math.max(1, Math.round(canvas.width * drawnScale)), Math.max(1, Math.round(canvas.height * drawnScale)), cut);
-    sort(camera, calm ? 0.02 : MARGIN);
+    const inOrder = sorted(camera, calm ? 0.02 : MARGIN);
+    if (calm && !inOrder && !resized) return;
     draw(camera);
     dirty = false;
     tell("drawn");
   }
 
-  function sort(camera, margin) {
-    const key = JSON.stringify([camera.rotation, camera.translation, camera.fx / camera.width, camera.cx / camera.width, camera.cy / camera.height]);
-    if (key === sortedFor || !sorting.idle()) return;
-    sortedFor = key;
-    sorting.order(camera, margin).then(wake);
+  /** Whether the order is this camera's; else it is asked for. */
+  function sorted(camera, margin) {
+    const key = JSON.stringify([camera.rotation, camera.translation, camera.fx, camera.cx, camera.cy, camera.width, camera.height]);
+    if (key !== sortedFor && sorting.idle()) {
+      sorting.order(camera, margin).then(() => {
+        sortedFor = key;
+        wake();
+      });
+    }
+    return key === sortedFor;
   }
 
   function resize() {
     const dense = Math.min(devicePixelRatio || 1, DENSEST), box = canvas.getBoundingClientRect();
     const wanted = [Math.max(1, Math.round(box.width * dense)), Math.max(1, Math.round(box.height * dense))];
-    if (canvas.width === wanted[0] && canvas.height === wanted[1]) return;
+    if (canvas.width === wanted[0] && canvas.height === wanted[1]) return false;
     [canvas.width, canvas.height] = wanted;
+    return true;
   }
 
   const tell = (what) => listeners.forEach((listener) => listener(what));

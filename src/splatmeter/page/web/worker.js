@@ -1,6 +1,6 @@
 // The second thread: unpacks once, then sorts whenever it is asked.
-import { bytesOf, inflated, unpacked } from "./decode.js";
-import { depthAt, sorter } from "./sort.js";
+import { bytesOf, inflated, mostTriangles, unpacked } from "./decode.js";
+import { depthAt, spreads, sorter } from "./sort.js";
 
 let model = null;
 let sort = null;
@@ -8,17 +8,17 @@ let sort = null;
 async function open({ header, text }) {
   const bytes = await inflated(bytesOf(text));
   postMessage({ kind: "inflated" });
-  const { shapes, harmonics, ...kept } = unpacked(bytes, header);
+  const { shapes, harmonics, areas, ...kept } = unpacked(bytes, header);
   model = kept;
-  sort = sorter(model.means, model.radii);
+  sort = sorter(model.means, model.radii, spreads(areas, model.opacities));
   postMessage({ kind: "opened", shapes, harmonics }, [shapes.buffer, harmonics.buffer]);
 }
 
 function order({ camera, margin, buffer }) {
   const begin = performance.now();
-  const into = new Uint32Array(buffer || new ArrayBuffer(4 * Math.max(model.radii.length, 1)));
-  const count = sort(camera, margin, into);
-  postMessage({ kind: "sorted", order: into, count, milliseconds: performance.now() - begin }, [into.buffer]);
+  const into = new Uint32Array(buffer || new ArrayBuffer(4 * mostTriangles(model.radii.length)));
+  const { found, count } = sort(camera, margin, into);
+  postMessage({ kind: "sorted", order: into, count, found, milliseconds: performance.now() - begin }, [into.buffer]);
 }
 
 function pick({ camera, x, y }) {
