@@ -162,7 +162,7 @@ def test_what_cannot_be_a_page_is_told_in_one_sentence(
         (["some.ply", "-o", "a.html", "--max-gaussians", "9", "--with-photos"], 64, "Which scene?"),
         (["some.ply", "-o", "a.html", "--max-gaussians", "9", "-k", "-1"], 64, "--kernel-size is -1"),
         (["none.ply", "-o", "a.html"], 65, "holds no Gaussians to show"),
-        (["some.ply", "-o", "a.txt"], 64, "splatmeter writes .ply, .compressed.ply, .spz, .splat, .glb, .gltf, .npz"),
+        (["some.ply", "-o", "a.txt"], 64, "splatmeter writes .ply, .compressed.ply, .spz, .splat, .glb"),
         (["some.ply", "-o", "a.html", "--format", "fused"], 64, "does not fit a.html"),
         (["some.ply", "-o", "a.ply", "--title", "x"], 64, "are for pages"),
     ):
