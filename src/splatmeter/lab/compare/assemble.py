@@ -66,7 +66,7 @@ def compare(
     runs: Sequence[RunSample],
     reference: str,
     candidate: str,
-    rules: Rules = Rules(),  # noqa: B008 - frozen
+    rules: Rules = Rules(),
     slices: Sequence[SliceSample] = (),
     quality_runs: Sequence[RunSample] = (),
 ) -> Comparison:
