@@ -19,6 +19,7 @@ from splatmeter.scene.scene import PointCloud, Scene, load_scene
 from splatmeter.train import checkpoint, exposure, import_pth, progressive
 from splatmeter.train.checkpoint import Resumed
 from splatmeter.train.config import TrainConfig
+from splatmeter.train.first_look import FirstLook, begin
 from splatmeter.train.growth import Growth
 from splatmeter.train.keeper import Keeper, keeper_for, timing_from
 from splatmeter.train.losses import Losses
@@ -42,6 +43,7 @@ class Parts:
     photos: PhotoCache
     step: Step
     growth: Growth
+    first_look: FirstLook
     clock: Stopwatch
     started_from: Path | None
     warnings: tuple[str, ...]
@@ -73,11 +75,11 @@ def assemble(config: TrainConfig, backend: Backend, command: Stopwatch | None = 
             f"{start} has {state.step} steps already; --iterations is the absolute end, {config.iterations}. "
             "Raise --iterations to go on."
         )
-    told = exposure.complete(state.model, config, len(scene.train), start is not None)
-    told += exposure.advice(config, bool(scene.test))
     config = config if keeper is None else keeper.stretched()
     photos = PhotoCache(expected.photo_cache_bytes, DECODING_THREADS, LOOK_AHEAD, backend.photo)
     step, growth = _moving_parts(config, scene, expected, photos, keeper)
+    first_look = FirstLook(config, step.views)
+    told = (*begin(state, first_look), *exposure.advice(config, bool(scene.test)))
     if start is None or start.suffix == ".pth":
         growth.refresh_filter(state.model)
     return Parts(
@@ -88,6 +90,7 @@ def assemble(config: TrainConfig, backend: Backend, command: Stopwatch | None = 
         photos=photos,
         step=step,
         growth=growth,
+        first_look=first_look,
         clock=Stopwatch(resumed.clock_seconds),
         started_from=start,
         warnings=(*scene.notes, *resumed.warnings, *told, *_leaks(state, scene)),
@@ -106,7 +109,7 @@ def _moving_parts(
     views = Stages(scene.train, progressive.parse(config.progressive))
     course = None if keeper is None else keeper.course()
     schedule = config.schedule(scene.extent, None if course is None else course.rates_done)
-    exposed = exposure.rates(config, len(scene.train))
+    exposed = exposure.rates(config)
     step = Step(config, views, photos, schedule, densifier, config.explore(), exposed, course)
     return step, Growth(config, densifier, tuple(view.camera for view in scene.train))
 

@@ -102,9 +102,9 @@ class TrainConfig:
     lambda_dssim: float = 0.2
     """Weight of 1 - SSIM in the loss; L1 has the rest."""
     exposure: Literal["none", "affine"] = "none"
-    """Learn a 3x4 colour transform for each training photo, for exposures that differ; affine needs a CPU."""
+    """Learn a 3x4 colour transform for each training photo where exposures differ; affine needs a CPU."""
     exposure_lr: float | None = None
-    """First learning rate of transforms, which falls too; by default 2 over the visits of a photo."""
+    """First learning rate of transforms, which falls to a tenth; 0.003 by default."""
     exposure_reg: float = 0.01
     """Weight in the loss of a transform's squared distance from the identity."""
 

@@ -1,7 +1,7 @@
-"""Exposures of the training photos in a run: how they begin, how fast they learn, how checkpoints keep them.
+"""Exposures of the training photos in a run: how fast they learn, how checkpoints keep them.
 
-They belong to photos by name, so that a checkpoint goes on with another split. They are no part of the model:
-what is rendered, evaluated and exported has the scene's own colours.
+`first_look.py` says how they begin. They belong to photos by name, so that a checkpoint goes on with another
+split. They are no part of the model: what is rendered, evaluated and exported has the scene's own colours.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splatmeter.backend import Backend, Exposures, ExposureStep, Model
+from splatmeter.backend import Backend, Exposures, ExposureStep
 from splatmeter.errors import CardUnavailable
 from splatmeter.ops import F64
 from splatmeter.train.config import TrainConfig
 
-TOTAL_RATE = 2.0
-"""Of all visits of a photo, if the rate never fell: an exposure is found whether visits are few or many. For
-scenes and steps of published size it comes to about the published 0.01."""
-HIGHEST_RATE = 0.05
+FIRST_RATE = 0.003
+"""The first look has found them; what is left is to refine. Every visit of a photo moves its transform to and
+fro by about this much, and everything else has to live with that."""
 LAST_SHARE = 0.1
 
 PREFIX = "exposure_"
@@ -51,14 +50,12 @@ class ExposureRates:
         return ExposureStep(photo, self.first * LAST_SHARE**done, self.pull)
 
 
-def rates(config: TrainConfig, photos: int) -> ExposureRates | None:
+def rates(config: TrainConfig) -> ExposureRates | None:
     """None where exposures are not learned."""
     if config.exposure == "none":
         return None
-    steps = config.position_lr_max_steps
-    by_visits = min(HIGHEST_RATE, TOTAL_RATE * photos / steps)
-    first = by_visits if config.exposure_lr is None else config.exposure_lr
-    return ExposureRates(first, steps, config.exposure_reg)
+    first = FIRST_RATE if config.exposure_lr is None else config.exposure_lr
+    return ExposureRates(first, config.position_lr_max_steps, config.exposure_reg)
 
 
 def begun(photos: int) -> Exposures:
@@ -101,11 +98,3 @@ def advice(config: TrainConfig, tested: bool) -> tuple[str, ...]:
         "Exposures are learned, but test views are judged as they are: where they differ in exposure too, "
         "their metrics fall. Judge them with --exposure-protocol left-half.",
     )
-
-
-def complete(model: Model, config: TrainConfig, photos: int, resumed: bool) -> tuple[str, ...]:
-    """Exposures for a model that has none yet; says so where a checkpoint did not know of them."""
-    if config.exposure == "none" or model.exposures() is not None:
-        return ()
-    model.expose(begun(photos))
-    return ("The checkpoint has no exposures: all photos begin alike.",) if resumed else ()

@@ -123,6 +123,7 @@ class _Run:
                 yield from self._keep_within(change.gaussians)
                 if not change.gaussians:
                     yield Warned("No Gaussians are left.", "Lower the pruning thresholds.")
+            yield from self.parts.first_look(state)
             self.parts.step(state)
             yield from self._keep_time()
             config = self.parts.config
@@ -202,8 +203,7 @@ class _Run:
 
     def _stay_safe(self) -> Iterator[Event]:
         """Every few minutes and at the end: whoever pulls the plug loses those minutes only. A disk that is
-        full costs the safety, not the run.
-        """
+        full costs the safety, not the run."""
         state, minutes = self.parts.state, self.parts.config.checkpoint_minutes
         ended = state.step == self.parts.config.iterations
         if not minutes or not (ended or time.monotonic() - self._safe_since > 60 * minutes):

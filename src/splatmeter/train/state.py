@@ -41,6 +41,8 @@ class TrainingState:
     grown: int = 0
     """Steps whose densification, reset and filter refresh have been done."""
     sh_degree: int = 0
+    exposed: bool = False
+    """The model has exposures of photos, and learns them."""
     ancestry: Ancestry = field(default_factory=Ancestry)
 
     def stepped(self, view: str, degree: int, ticket: Ticket) -> None:

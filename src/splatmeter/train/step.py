@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from splatmeter.backend import Explore, TrainStep
+from splatmeter.backend import Explore, ExposureStep, TrainStep
 from splatmeter.densify.densifier import Densifier
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.train.config import TrainConfig
@@ -50,10 +50,13 @@ class Step:
                 # as in the original, where new parameters have no gradients yet
                 learns=not self.densifier.grows_at(number),
                 explore=self.explore if self._explores_at(number) else None,
-                exposure=self.exposure.step(number, photographed) if self.exposure else None,
+                exposure=self._exposure(state, number, photographed),
             )
         )
         state.stepped(view.name, degree, ticket)
+
+    def _exposure(self, state: TrainingState, number: int, photo: int) -> ExposureStep | None:
+        return self.exposure.step(number, photo) if self.exposure and state.exposed else None
 
     def _degree(self, before: int, number: int) -> int:
         if self.course is not None:
