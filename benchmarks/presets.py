@@ -45,7 +45,7 @@ def command_of(study: dict, run: Run, out: Path, lpips: bool) -> list[str]:
     return [*command, *entry.get("options", []), *study["settings"][setting]["options"]]
 
 
-def trained(study: dict, run: Run, lpips: bool) -> dict:
+def trained(study: dict, run: Run, lpips: bool, kept: Path | None) -> dict:
     folder = Path(tempfile.mkdtemp(prefix="presets-"))
     try:
         with (folder / "events").open("w") as events, (folder / "errors").open("w") as errors:
@@ -56,6 +56,9 @@ def trained(study: dict, run: Run, lpips: bool) -> dict:
             return {"failed": (folder / "errors").read_text("utf-8")[-300:]}
         lines = (folder / "events").read_text("utf-8").splitlines()
         cpu = usage.ru_utime + usage.ru_stime
+        if kept:
+            kept.mkdir(parents=True, exist_ok=True)
+            shutil.copy(folder / "events", kept / ("_".join(map(str, run)) + ".jsonl"))
         return {**summary([json.loads(line) for line in lines]), "cpu_seconds": cpu}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -93,7 +96,7 @@ def lines(path: Path) -> list[dict]:
 def carry_out(study: dict, chosen: argparse.Namespace) -> None:
     def one(run: Run) -> None:
         scene, setting, seed = run
-        found = trained(study, run, chosen.lpips)
+        found = trained(study, run, chosen.lpips, chosen.events)
         line = json.dumps({"scene": scene, "setting": setting, "seed": seed, **found})
         with WRITING, chosen.results.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
@@ -145,6 +148,7 @@ def main() -> None:
     parser.add_argument("--scenes", nargs="+", help="names of scenes")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--jobs", type=int, default=2, help="trainings at once, on one thread each")
+    parser.add_argument("--events", type=Path, help="a folder in which the runs' event lines are kept")
     parser.add_argument("--lpips", action="store_true", help="LPIPS too, which needs weights")
     parser.add_argument("--table", action="store_true", help="only print what is there")
     chosen = parser.parse_args()

@@ -56,23 +56,18 @@ def test_the_tutorial_runs_as_it_stands(tmp_path: Path, environment: dict[str, s
     assert re.search(f"^({verdicts}): ", said, re.MULTILINE), said
 
 
-@pytest.mark.parametrize("script", ["train_and_render.py", "see_aliasing.py"])
-def test_the_examples_run(
-    script: str, tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
-) -> None:
-    """In this order: the second looks at what the first has trained."""
-    output = tmp_path_factory.getbasetemp() / "examples"
-    output.mkdir(exist_ok=True)
-    trains = script == "train_and_render.py"
-    arguments = [str(output)] if trains else [str(output / "model"), _garden(environment)]
+def test_the_examples_run(tmp_path: Path, environment: dict[str, str]) -> None:
+    """One after the other: the second looks at what the first has trained."""
+    example("train_and_render.py", [str(tmp_path)], environment)
+    garden = next(Path(environment["SPLATMETER_CACHE"]).glob("demo-*-quick"))
+    example("see_aliasing.py", [str(tmp_path / "model"), str(garden)], environment)
+
+
+def example(script: str, arguments: list[str], environment: dict[str, str]) -> None:
     words = [sys.executable, str(ROOT / "examples" / script), *arguments]
     ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert not ended.returncode, ended.stderr
     assert "dB" in ended.stdout
-
-
-def _garden(environment: dict[str, str]) -> str:
-    return str(next(Path(environment["SPLATMETER_CACHE"]).glob("demo-*-quick")))
 
 
 MISTAKES = {
