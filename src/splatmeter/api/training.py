@@ -153,7 +153,8 @@ def _config(folder: Path, output: Path, preset: str | None, given: dict[str, Any
     elif options.get("plan") is not None:
         base = planned_settings(options["plan"])
     else:
-        base = PRESETS["fast" if of_time else preset] if of_time or preset else {}
+        chosen = "fast" if of_time else preset
+        base = PRESETS[chosen] if chosen is not None else {}
     return TrainConfig(**{**base, **options, "source_path": folder, "model_path": output})
 
 
