@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from splatmeter import api
+from splatmeter.backends.registry import backend
 from splatmeter.evaluate.metrics import psnr
 from splatmeter.formats import registry, spz
 from splatmeter.gaussians import gaussians, ply
@@ -63,7 +64,7 @@ def writer(name: str, path: Path, opened: Opened, settings: RasterSettings) -> C
 
 def main(run: Path, folder: Path) -> None:
     own = api.load_model(run, device="cpu")
-    opened = open_model(run, -1, lambda: own.backend)
+    opened = open_model(run, -1, lambda: backend(device="cpu"))
     assert opened.config is not None
     scene = api.load_scene(
         opened.config.source_path, eval=True, resolution=opened.config.resolution, images=opened.config.images

@@ -94,6 +94,8 @@ def test_the_arrays_are_read_only_and_those_passed_stay_the_callers() -> None:
         np.testing.assert_array_equal(getattr(model, name), before[name])
         with pytest.raises(ValueError, match="read-only"):
             getattr(model, name)[0] = 0
+        with pytest.raises(AttributeError):
+            setattr(model, name, before[name])
 
 
 def test_opacities_of_nothing_and_of_everything_are_drawn() -> None:

@@ -188,7 +188,7 @@ MISUSE: dict[str, tuple[dict[str, Any], str]] = {
     "text for a number": ({"iterations": "many"}, "iterations is 'many', but must be a whole number."),
     "half a step": ({"iterations": 0.5}, "iterations is 0.5"),
     "no steps": ({"iterations": 0}, "iterations is 0, but must be above 0."),
-    "an unknown rule": ({"densification": "best"}, "densification is 'best', but must be one of 'gof', '3dgs'"),
+    "an unknown rule": ({"densification": "best"}, "densification is 'best', but must be one of 'gof'"),
     "a number for a list": ({"save_iterations": 7}, "a list of whole numbers"),
     "a yes for a number": ({"max_gaussians": True}, "max_gaussians is True"),
     "no budget": ({"densification": "mcmc"}, "pass max_gaussians"),

@@ -26,7 +26,8 @@ from splatmeter import api
 
 scene = api.load_scene("garden", eval=True, resolution=4)
 shared: api.TrainOptions = {"eval": True, "iterations": 7000, "save_iterations": [1000, 7000]}
-run = api.train(scene.source, "output/garden", preset="fast", start_checkpoint="a.safetensors", **shared)
+again: api.TrainOptions = {**shared, "start_checkpoint": "a.safetensors"}
+run = api.train(scene.source, "output/garden", preset="fast", **again)
 for event in run:
     if isinstance(event, api.Progress):
         assert_type(event.loss, float)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,8 @@ from splatmeter.backend import Backend
 from splatmeter.backend import Model as EngineModel
 from splatmeter.camera.camera import Camera, checked
 from splatmeter.errors import UsageError
+from splatmeter.evaluate.exposure import ExposureProtocol
+from splatmeter.evaluate.protocol import Report, evaluate_views
 from splatmeter.gaussians import active, gaussians
 from splatmeter.gaussians.harmonics import dc_from_rgb
 from splatmeter.models import writing
@@ -25,6 +27,8 @@ from splatmeter.models.writing import Form
 from splatmeter.ops import F32, RasterSettings, Table
 from splatmeter.page import make
 from splatmeter.page.viewpoints import Viewpoint
+from splatmeter.photos.cache import PhotoCache
+from splatmeter.scene.scene import View
 from splatmeter.units import count_text
 
 
@@ -75,12 +79,9 @@ class Model:
         self._fill(table, drawn, engine_of(threads, device), 0)
 
     def _fill(self, table: Table, settings: RasterSettings, engine: Callable[[], Backend], step: int) -> None:
-        self._table = table
-        self._engine = engine
-        self.settings: RasterSettings = settings
-        """How it is drawn; `with_settings` gives the same Gaussians drawn in another way."""
-        self.step: int = step
-        """Of the training that it was saved at; 0 where nobody knows."""
+        self._table, self._settings, self._engine, self._step = table, settings, engine, step
+        self._arrays: dict[str, F32] = {}
+        self._uploaded: EngineModel | None = None
 
     @classmethod
     def _of(
@@ -89,6 +90,16 @@ class Model:
         model = cls.__new__(cls)
         model._fill(table, settings, engine, step)
         return model
+
+    @property
+    def settings(self) -> RasterSettings:
+        """How it is drawn; `with_settings` gives the same Gaussians drawn in another way."""
+        return self._settings
+
+    @property
+    def step(self) -> int:
+        """Of the training that it was saved at; 0 where nobody knows."""
+        return self._step
 
     # ---- its Gaussians ------------------------------------------------------------------------------------
     @property
@@ -101,37 +112,43 @@ class Model:
         """Of its harmonics, 0 (the same colour from all sides) to 3."""
         return self.settings.sh_degree
 
-    @cached_property
+    @property
     def means(self) -> NDArray[np.float32]:
         """Where the Gaussians are in the world: float32 [N, 3], read-only."""
-        return _fixed(active.means_of(self._table))
+        return self._kept("means", active.means_of)
 
-    @cached_property
+    @property
     def scales(self) -> NDArray[np.float32]:
         """Standard deviations along each Gaussian's axes, in units of the world: float32 [N, 3], read-only.
 
         As they are drawn: the 3D filter of a trained model is inside, in `opacities` too.
         """
-        return _fixed(gaussians.filtered_scales(self._table))
+        return self._kept("scales", gaussians.filtered_scales)
 
-    @cached_property
+    @property
     def rotations(self) -> NDArray[np.float32]:
         """Unit quaternions (w, x, y, z) from a Gaussian's axes to the world: float32 [N, 4], read-only."""
-        return _fixed(gaussians.rotations(self._table))
+        return self._kept("rotations", gaussians.rotations)
 
-    @cached_property
+    @property
     def opacities(self) -> NDArray[np.float32]:
         """Of each Gaussian at its middle, 0 to 1, with the 3D filter inside: float32 [N], read-only."""
-        return _fixed(gaussians.filtered_opacities(self._table))
+        return self._kept("opacities", gaussians.filtered_opacities)
 
-    @cached_property
+    @property
     def harmonics(self) -> NDArray[np.float32]:
         """Coefficients of the colour by direction: float32 [N, K, 3], read-only, the constant one first.
 
         The colour seen from a direction is 0.5 plus the sum of coefficients times real spherical harmonics,
         and never below 0.
         """
-        return _fixed(active.harmonics_of(self._table, self.sh_degree))
+        return self._kept("harmonics", lambda table: active.harmonics_of(table, self.sh_degree))
+
+    def _kept(self, name: str, make: Callable[[Table], F32]) -> F32:
+        if name not in self._arrays:
+            self._arrays[name] = make(self._table)
+            self._arrays[name].flags.writeable = False
+        return self._arrays[name]
 
     # ---- other models of it -------------------------------------------------------------------------------
     def select(self, rows: ArrayLike) -> Model:
@@ -167,19 +184,15 @@ class Model:
         """
         drawn = _changed(self.settings, kernel_size, compensate, background)
         model = Model._of(self._table, drawn, self._engine, self.step)
-        model.on_engine = self.on_engine
+        model._uploaded = self._uploaded
         return model
 
     # ---- drawing and saving -------------------------------------------------------------------------------
-    @property
-    def backend(self) -> Backend:
-        """The engine that draws it."""
-        return self._engine()
-
-    @cached_property
-    def on_engine(self) -> EngineModel:
-        """The same Gaussians where the engine wants them: for experiments with `splatmeter.backend`."""
-        return self.backend.upload(self._table)
+    def _on_engine(self) -> EngineModel:
+        """The same Gaussians where the engine wants them."""
+        if self._uploaded is None:
+            self._uploaded = self._engine().upload(self._table)
+        return self._uploaded
 
     def render(self, camera: Camera, *, background: tuple[float, float, float] | None = None) -> Picture:
         """What the camera sees: a `Picture` with 8-bit pixels, float colours, alpha and depth.
@@ -192,14 +205,27 @@ class Model:
         """
         checked(camera)
         drawn = _changed(self.settings, None, None, background)
-        rendering = self.on_engine.render(camera, drawn)
+        rendering = self._on_engine().render(camera, drawn)
         return Picture(camera, rendering, partial(self._depth, camera))
 
     def _depth(self, camera: Camera) -> F32:
         flat = dataclasses.replace(self.settings, sh_degree=0, background=(0.0, 0.0, 0.0))
-        colored = self.backend.upload(active.colored_by_depth(self._table, camera))
+        colored = self._engine().upload(active.colored_by_depth(self._table, camera))
         depth, weight, _ = colored.render(camera, flat).color  # [H, W] each
         return np.divide(depth, weight, out=np.full_like(depth, np.nan), where=weight > 0)
+
+    def _judged(
+        self, views: Sequence[View], scale: int, exposure: ExposureProtocol, photos: PhotoCache
+    ) -> Report:
+        """For `evaluate`."""
+        return evaluate_views(
+            views,
+            lambda view: self._on_engine().render(view.camera, self.settings).color,
+            photos,
+            self._engine().similarity,
+            scale=scale,
+            exposure=exposure,
+        )
 
     def save(
         self, path: str | Path, format: Form | None = None, *, cameras: Sequence[Camera] = ()
@@ -252,11 +278,6 @@ def harmonics_from_colors(colors: ArrayLike) -> NDArray[np.float32]:
     if np.issubdtype(found.dtype, np.integer) and found.max(initial=0) > 1:
         raise UsageError("colors are numbers from 0 to 1; divide those of 8 bits by 255.")
     return dc_from_rgb(found)[:, None, :]
-
-
-def _fixed(array: F32) -> F32:
-    array.flags.writeable = False
-    return array
 
 
 def _changed(

@@ -10,7 +10,7 @@ from splatmeter.api.given import folder_given, in_python, settings
 from splatmeter.api.model import Model
 from splatmeter.errors import UsageError
 from splatmeter.evaluate.exposure import ExposureProtocol
-from splatmeter.evaluate.protocol import Report, evaluate_views
+from splatmeter.evaluate.protocol import Report
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.scene import scene as scenes
 from splatmeter.scene.demo import cached_demo_scene
@@ -94,11 +94,4 @@ def evaluate(
     if scale < 1:
         raise UsageError(f"scale is {scale}, but must be 1 or more.")
     with PhotoCache(0) as photos:
-        return evaluate_views(
-            views,
-            lambda view: model.on_engine.render(view.camera, model.settings).color,
-            photos,
-            model.backend.similarity,
-            scale=scale,
-            exposure=exposure_protocol,
-        )
+        return model._judged(views, scale, exposure_protocol, photos)
