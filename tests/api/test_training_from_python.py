@@ -215,7 +215,7 @@ def test_what_is_no_scene_gets_a_sentence_at_once(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "photo.png").write_bytes(b"")
     cases: list[tuple[Any, str]] = [
-        (tmp_path / "nowhere", "nowhere is not a folder. Check folder."),
+        (tmp_path / "nowhere", "nowhere is not a folder. Check the folder."),
         (tmp_path / "photo.png", "photo.png is not a folder"),
         (tmp_path / "empty", "is not a scene"),
         (None, "folder must be a path"),

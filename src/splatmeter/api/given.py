@@ -14,7 +14,7 @@ from typing import Any, Literal
 from splatmeter.errors import SplatmeterError, UsageError
 
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9_-]*)")
-_RENAMED = {"source_path": "folder", "model_path": "output"}
+_RENAMED = {"source_path": "the folder", "model_path": "output"}
 
 
 @contextmanager
