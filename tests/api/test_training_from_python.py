@@ -74,6 +74,13 @@ def test_a_notebook_sees_every_option_with_its_default() -> None:
     assert not any(value.kind is inspect.Parameter.VAR_KEYWORD for value in seen.values())
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no name for unpacked options")
+def test_whoever_looks_at_types_while_running_finds_them() -> None:
+    hints = typing.get_type_hints(api.train)
+    assert (hints["folder"], hints["return"]) == (str | Path, api.Training)
+    assert "TrainOptions" in str(hints["options"])
+
+
 def test_a_scene_is_loaded_with_the_options_that_scenes_have() -> None:
     taken = inspect.signature(api.load_scene).parameters
     known = {field.name: field.default for field in dataclasses.fields(SceneOptions)}

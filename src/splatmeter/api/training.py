@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,9 @@ from splatmeter.train.earlier import earlier_settings, planned_settings
 from splatmeter.train.presets import PRESETS
 from splatmeter.train.session import refuse_used_folder
 
-if TYPE_CHECKING:
+if sys.version_info >= (3, 11):
+    from typing import Unpack
+elif TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
