@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from splatmeter import api
-from splatmeter.cli import models
+from splatmeter.backends.registry import backend
 from splatmeter.evaluate.metrics import psnr
 from splatmeter.formats import registry, spz
 from splatmeter.gaussians import gaussians, ply
+from splatmeter.models.opening import Opened, open_model
 from splatmeter.ops import RasterSettings
 
 FORMS = {
@@ -45,7 +46,7 @@ def best_of_three(work: Callable[[], object]) -> float:
     return min(found)
 
 
-def writer(name: str, path: Path, opened: models.Opened, settings: RasterSettings) -> Callable[[], object]:
+def writer(name: str, path: Path, opened: Opened, settings: RasterSettings) -> Callable[[], object]:
     table, degree = gaussians.only_finite(opened.model.table), opened.model.sh_degree
     if name == "fused.ply":
         return lambda: ply.write_fused(path, table, degree, (), settings)
@@ -63,13 +64,13 @@ def writer(name: str, path: Path, opened: models.Opened, settings: RasterSetting
 
 def main(run: Path, folder: Path) -> None:
     own = api.load_model(run, device="cpu")
-    opened = models.open_model(run, -1, lambda: own.backend)
+    opened = open_model(run, -1, lambda: backend(device="cpu"))
     assert opened.config is not None
     scene = api.load_scene(
         opened.config.source_path, eval=True, resolution=opened.config.resolution, images=opened.config.images
     )
     million = own.count / 1e6
-    renders = [own.render(view.camera) for view in scene.test]
+    renders = [own.render(view.camera).pixels for view in scene.test]
     base = api.evaluate(own, scene.test).means["psnr"]
     print(f"{own.count} Gaussians, {len(scene.test)} held-out views, our own file: {base:.3f} dB")
     print("| format | held out, dB | from our picture, dB | MB | s to write | s to read |")
@@ -78,12 +79,10 @@ def main(run: Path, folder: Path) -> None:
         path = folder / name
         written = best_of_three(writer(name, path, opened, own.settings)) / million
         read = best_of_three(lambda path=path: registry.read_model(path)) / million
-        found = api.load_model(path, device="cpu")
-        if name == "m.splat":
-            found = api.Model(found.table, RasterSettings(0, 0.1), found.backend)
+        found = api.load_model(path, device="cpu", kernel_size=0.1 if name == "m.splat" else None)
         loss = api.evaluate(found, scene.test).means["psnr"] - base
         apart = [
-            min(psnr(found.render(view.camera), picture), 99.0)
+            min(psnr(found.render(view.camera).pixels, picture), 99.0)
             for view, picture in zip(scene.test, renders, strict=True)
         ]
         size = path.stat().st_size / 1e6 / million

@@ -4,15 +4,13 @@ Train a model first (`splatmeter demo` leaves one), then:
     python examples/see_aliasing.py splatmeter-demo/model [SCENE_FOLDER]
 """
 
-import dataclasses
 import sys
 
 from splatmeter import api
 
 model = api.load_model(sys.argv[1])
 scene = api.load_scene(sys.argv[2] if len(sys.argv) > 2 else api.demo_scene(), eval=True)
-dilated = dataclasses.replace(model.settings, kernel_size=0.3, compensate=False)  # as plain 3DGS renders
-without = dataclasses.replace(model, settings=dilated)
+without = model.with_settings(kernel_size=0.3, compensate=False)  # as plain 3DGS renders
 
 print("scale  Mip filter  plain dilation")
 for scale in (1, 2, 4, 8):

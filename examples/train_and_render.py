@@ -7,18 +7,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from PIL import Image
-
 from splatmeter import api
-from splatmeter.events import Finished, Progress
 
 output = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp(prefix="splatmeter-"))
 garden = api.demo_scene(quick=True)
 
 for event in api.train(garden, output / "model", eval=True, iterations=300):
-    if isinstance(event, Progress) and event.step % 100 == 0:
+    if isinstance(event, api.Progress) and event.step % 100 == 0:
         print(f"step {event.step}: loss {event.loss:.4f}, {event.gaussians} Gaussians")
-    if isinstance(event, Finished):
+    if isinstance(event, api.Finished):
         print(f"{event.clock_seconds:.1f} s of training")
 
 scene = api.load_scene(garden, eval=True)
@@ -26,5 +23,4 @@ model = api.load_model(output / "model")
 report = api.evaluate(model, scene.test)
 print(f"held-out views: {report.means['psnr']:.2f} dB; worst: {report.worst}")
 
-Image.fromarray(model.render(scene.test[0].camera)).save(output / "render.png")
-print(output / "render.png")
+print(model.render(scene.test[0].camera).save(output / "render.png"))

@@ -40,6 +40,8 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
+    """How far the run is, every few steps."""
+
     kind: ClassVar[str] = "progress"
     step: int
     clock_seconds: float
@@ -78,6 +80,8 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Densified:
+    """The set of Gaussians has changed."""
+
     kind: ClassVar[str] = "densified"
     step: int
     cloned: int
@@ -89,6 +93,8 @@ class Densified:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
+    """The model was judged on views."""
+
     kind: ClassVar[str] = "evaluated"
     step: int
     split: str
@@ -104,6 +110,8 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
+    """A file was written."""
+
     kind: ClassVar[str] = "saved"
     step: int
     path: str
@@ -114,6 +122,8 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
+    """Something that a person should know; the run goes on."""
+
     kind: ClassVar[str] = "warned"
     message: str
     remedy: str = ""
@@ -121,6 +131,8 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
+    """The last event of a run that ended well, or was stopped in order."""
+
     kind: ClassVar[str] = "finished"
     step: int
     clock_seconds: float
@@ -137,6 +149,8 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
+    """The last event of a run that could not go on; an error with the same message follows it."""
+
     kind: ClassVar[str] = "failed"
     step: int
     message: str

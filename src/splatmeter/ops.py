@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from splatmeter.camera.camera import Camera
+
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
@@ -21,22 +23,8 @@ NEAR = 0.2
 
 
 # ---- the camera -------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True, eq=False)
-class Pinhole:
-    """An undistorted camera at the resolution it is rendered at."""
-
-    rotation: F64  # [3, 3] world to camera
-    translation: F64  # [3]
-    fx: float
-    fy: float
-    cx: float
-    cy: float
-    width: int
-    height: int
-
-    @property
-    def position(self) -> F64:
-        return -self.rotation.T @ self.translation  # [3] world
+Pinhole = Camera
+"""What engines call it: all of it that they draw is a pinhole."""
 
 
 # ---- the table of Gaussians -------------------------------------------------------------------------------

@@ -19,9 +19,10 @@ from tiny_scene import write_tiny_scene
 from splatmeter.backends.cuda import images
 from splatmeter.backends.cuda import selftest as checks_of
 from splatmeter.backends.cuda.selftest import Check
-from splatmeter.cli import export_page, main, models
+from splatmeter.cli import export_page, main
 from splatmeter.errors import UsageError
 from splatmeter.lab.plan import protocol
+from splatmeter.models.opening import Opened
 from splatmeter.train import container
 
 
@@ -238,7 +239,7 @@ def test_a_checkpoint_is_looked_at_with_the_card(
     assert main.main(words(scene, folder, "--device", "cuda", "--checkpoint-iterations", "12")) == 0
     seen = []
 
-    def enough(opened: models.Opened, _: object) -> None:
+    def enough(opened: Opened, _: object) -> None:
         seen.append(opened.model.table)
         raise UsageError("Seen.")
 

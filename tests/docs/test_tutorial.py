@@ -61,13 +61,14 @@ def test_the_examples_run(tmp_path: Path, environment: dict[str, str]) -> None:
     example("train_and_render.py", [str(tmp_path)], environment)
     garden = next(Path(environment["SPLATMETER_CACHE"]).glob("demo-*-quick"))
     example("see_aliasing.py", [str(tmp_path / "model"), str(garden)], environment)
+    example("own_camera.py", [str(tmp_path / "own")], environment, "table.glb")
 
 
-def example(script: str, arguments: list[str], environment: dict[str, str]) -> None:
+def example(script: str, arguments: list[str], environment: dict[str, str], word: str = "dB") -> None:
     words = [sys.executable, str(ROOT / "examples" / script), *arguments]
     ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert not ended.returncode, ended.stderr
-    assert "dB" in ended.stdout
+    assert word in ended.stdout
 
 
 MISTAKES = {

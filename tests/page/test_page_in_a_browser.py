@@ -210,7 +210,8 @@ def test_a_browser_that_cannot_says_so(
 @pytest.mark.slow
 def test_a_trained_garden_in_the_page(chromium: Browser, tmp_path: Path) -> None:
     """The built-in scene, trained for a moment: at least 35 dB, and what a frame costs."""
-    from splatmeter.cli import export, export_page, models, train
+    from splatmeter.cli import export, export_page, train
+    from splatmeter.models.opening import open_model
     from splatmeter.scene import demo
 
     scene = demo.cached_demo_scene(quick=True)
@@ -232,7 +233,7 @@ def test_a_trained_garden_in_the_page(chromium: Browser, tmp_path: Path) -> None
     )
     assert export.run([str(run), "-o", str(tmp_path / "made.html")]) == 0
     opened(chromium, tmp_path, (tmp_path / "made.html").read_text("utf-8"))
-    model = models.open_model(run, -1, some_backend)
+    model = open_model(run, -1, some_backend)
     assert model.config is not None
     settings = model.config.raster_settings(3)
     for number, view in enumerate(export_page.made(model, export_page.PageWishes()).views[:3]):

@@ -11,6 +11,7 @@ from page_models import looking, ring
 from splatmeter.page import viewpoints
 from splatmeter.page.photos import chosen
 from splatmeter.page.viewpoints import Viewpoint
+from splatmeter.scene.camera import upward
 
 NOTHING = np.zeros((0, 3))
 
@@ -18,16 +19,16 @@ NOTHING = np.zeros((0, 3))
 @pytest.mark.parametrize("up", [(0.0, -1.0, 0.0), (0.0, 0.0, 1.0), (0.6, 0.8, 0.0)])
 def test_up_is_square_to_the_horizon_of_level_cameras(up: tuple[float, float, float]) -> None:
     cameras = ring(7, up)[:4]  # from one side only: the mean of their tops would lean
-    np.testing.assert_allclose(viewpoints.upward(cameras), up, atol=1e-6)
+    np.testing.assert_allclose(upward(cameras), up, atol=1e-6)
 
 
 def test_up_of_cameras_that_do_not_tell_is_the_mean_of_their_tops() -> None:
     one = ring()[0]
-    np.testing.assert_allclose(viewpoints.upward([one]), -one.rotation[1], atol=1e-9)
+    np.testing.assert_allclose(upward([one]), -one.rotation[1], atol=1e-9)
     turned = dataclasses.replace(
         one, rotation=np.stack([-one.rotation[0], -one.rotation[1], one.rotation[2]])
     )
-    assert np.isfinite(viewpoints.upward([one, turned])).all(), "tops that cancel out"
+    assert np.isfinite(upward([one, turned])).all(), "tops that cancel out"
 
 
 def test_the_focus_is_where_the_axes_meet_or_the_middle_of_the_gaussians() -> None:

@@ -13,6 +13,7 @@ from splatmeter.places import cache_folder
 BackendName = Literal["native", "reference"]
 NAMES: tuple[str, ...] = get_args(BackendName)
 AUTO = "auto"
+MOST_THREADS = 1024
 _CARD = re.compile(r"cuda(?::(\d{1,3}))?")
 
 
@@ -21,6 +22,7 @@ def backend(
 ) -> Backend:
     """`device`: cpu, cuda, cuda:1, ... or auto, the first card if there is one that passes its self-test and
     nothing is asked for that no card can do; `only_on_cpu` names it."""
+    checked_threads(threads)
     card = _CARD.fullmatch(device)
     if device not in (AUTO, "cpu") and not card:
         raise UsageError(
@@ -33,6 +35,13 @@ def backend(
     if device == AUTO and name == "native":
         return _cpu_beside_a_card(threads, only_on_cpu) if only_on_cpu else _card_or_cpu(threads)
     return _on_the_cpu(name, threads)
+
+
+def checked_threads(threads: int | None) -> int | None:
+    """None is "as many as there are"; UsageError for a number no machine could run."""
+    if threads is not None and not 1 <= threads <= MOST_THREADS:
+        raise UsageError(f"--threads is {threads}, but must be between 1 and {MOST_THREADS}.")
+    return threads
 
 
 def card_number(device: str) -> int | None:

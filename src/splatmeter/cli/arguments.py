@@ -58,16 +58,6 @@ def spelled_options(cls: Any) -> set[str]:
     return named
 
 
-MOST_THREADS = 1024
-
-
-def checked_threads(threads: int | None) -> int | None:
-    """None is "as many as there are"; UsageError for a number no machine could run."""
-    if threads is not None and not 1 <= threads <= MOST_THREADS:
-        raise UsageError(f"--threads is {threads}, but must be between 1 and {MOST_THREADS}.")
-    return threads
-
-
 def without_ignored(words: Sequence[str]) -> list[str]:
     kept: list[str] = []
     skip = False

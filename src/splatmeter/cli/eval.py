@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from splatmeter import memory
 from splatmeter.cli import arguments, models
-from splatmeter.cli.models import ModelArguments, Opened, say
+from splatmeter.cli.models import ModelArguments, say
 from splatmeter.errors import MissingExtra, MissingFile, UsageError
 from splatmeter.evaluate import results
 from splatmeter.evaluate.exposure import PROTOCOLS, ExposureProtocol
@@ -20,6 +20,8 @@ from splatmeter.evaluate.lpips import Lpips
 from splatmeter.evaluate.metrics import Pixels
 from splatmeter.evaluate.protocol import TRAIN_VIEWS, Perceptual, Report, evaluate_views, evenly, means_of
 from splatmeter.evaluate.renders import ContactSheet, RenderFolder
+from splatmeter.models.drawing import raster_settings
+from splatmeter.models.opening import Opened, finite_table, open_model
 from splatmeter.ops import F32
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.scene.scene import View
@@ -83,7 +85,7 @@ def judged(words: Sequence[str]) -> list[dict[str, Any]]:
         raise UsageError("--contact-sheet is of one model; name one with -m.")
     records: list[dict[str, Any]] = []
     for chosen in lines:
-        opened = models.open_model(chosen.model_path, chosen.iteration, chosen.engine)
+        opened = open_model(chosen.model_path, chosen.iteration, chosen.engine)
         records.append(evaluate(opened, chosen, parse_scales(chosen.scales)))
         if not chosen.json:
             print(text(records[-1]))
@@ -116,7 +118,7 @@ def parse_scales(words: str) -> list[int]:
 
 def evaluate(opened: Opened, chosen: EvalArguments, scales: Sequence[int]) -> dict[str, Any]:
     config = models.scene_config(opened, chosen)
-    settings = models.raster_settings(opened, chosen, config)
+    settings = raster_settings(opened, config, chosen.kernel_size, say)
     scene = models.open_scene(config)
     folder = chosen.output or opened.folder
     if folder is not None:
@@ -124,7 +126,7 @@ def evaluate(opened: Opened, chosen: EvalArguments, scales: Sequence[int]) -> di
     if not scene.test:
         say("The run kept no test views (trained without --eval): only training views are judged.")
     backend = chosen.engine()
-    model = backend.upload(models.finite_table(opened))
+    model = backend.upload(finite_table(opened, say))
     memory.reset_peak()
     with ExitStack() as stack:
         judge = Judging(

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from splatmeter.backends.registry import BackendName
 from splatmeter.cli import arguments, models
 from splatmeter.errors import UsageError
-from splatmeter.formats import registry
-from splatmeter.gaussians import gaussians, ply
-from splatmeter.gaussians.atomic import replacing
+from splatmeter.gaussians import gaussians
 from splatmeter.gaussians.crop import inside
-from splatmeter.gaussians.harmonics import coefficients_of
-from splatmeter.ops import FILTER_3D, LOG_SCALES, MEANS, OPACITY_LOGITS, ROTATIONS, RasterSettings, Table
+from splatmeter.models.opening import Opened, finite_table, open_model
+from splatmeter.models.writing import Form, form_of, write, write_page
+from splatmeter.ops import FILTER_3D, MEANS, RasterSettings, Table
 from splatmeter.units import bytes_text, count_text
 
 DESCRIPTION = """Write a model for viewers and other tools.
@@ -43,7 +41,6 @@ Examples:
   splatmeter export output/garden -o garden.html
   splatmeter export output/garden -o garden.html --with-photos --title 'Our garden'"""
 
-Form = Literal["fused", "unfused", "plain", "compressed", "spz", "spz3", "splat", "gltf", "npz", "page"]
 SHORT = {**models.SHORT, "-o": "--output", "--output_ply": "--output"}
 
 
@@ -82,7 +79,7 @@ def run(words: Sequence[str]) -> int:
     chosen = arguments.parse(ExportArguments, "splatmeter export", words, DESCRIPTION, SHORT)
     form, box = _form(chosen), _box(chosen.crop)
     asked = models.ModelArguments(chosen.model_path, backend=chosen.backend, device="cpu")
-    opened = _cropped(models.open_model(chosen.model_path, chosen.iteration, asked.engine), box)
+    opened = _cropped(open_model(chosen.model_path, chosen.iteration, asked.engine), box)
     degree = opened.model.sh_degree
     if chosen.sh_degree is not None:
         if not 0 <= chosen.sh_degree <= degree:
@@ -90,26 +87,19 @@ def run(words: Sequence[str]) -> int:
         degree = chosen.sh_degree
     if form == "page":
         return _write_page(opened, chosen, asked)
-    table = models.finite_table(opened)
+    table = finite_table(opened, models.say)
     if form == "plain" and table.geometry[:, FILTER_3D].any():
         models.say("Leaving the 3D filter out changes how the model looks; --format fused keeps it.")
     settings = _settings(opened, chosen)
-    write(chosen.output, table, degree, form, settings, opened.step)
+    for note in write(chosen.output, table, degree, form, settings, opened.step):
+        models.say(note)
     size = bytes_text(chosen.output.stat().st_size)
     print(f"{chosen.output}: {count_text(table.count)} Gaussians, SH degree {degree}, {form}, {size}")
     return 0
 
 
 def _form(chosen: ExportArguments) -> str:
-    own = {".ply": ("fused", "unfused", "plain"), ".npz": ("npz",), ".html": ("page",), ".htm": ("page",)}
-    fitting = own.get(chosen.output.suffix.lower(), ())
-    form = chosen.format or registry.default_form(chosen.output) or next(iter(fitting), None)
-    if form is None:
-        known = ".ply, .compressed.ply, .spz, .splat, .glb, .gltf, .npz and .html"
-        also = "; SOG it only reads" if chosen.output.suffix.lower() == ".sog" else ""
-        raise UsageError(f"Cannot write {chosen.output.name}: splatmeter writes {known}{also}.")
-    if form not in fitting and not (form in registry.WRITTEN and registry.fits(chosen.output, form)):
-        raise UsageError(f"--format {form} does not fit {chosen.output.name}; change one of them.")
+    form = form_of(chosen.output, chosen.format)
     wishes = (chosen.title, chosen.max_gaussians, chosen.with_photos or None)
     if form != "page" and wishes != (None, None, None):
         raise UsageError("--title, --with-photos and --max-gaussians are for pages; write to a .html file.")
@@ -128,7 +118,7 @@ def _box(text: str | None) -> tuple[float, ...] | None:
     return box
 
 
-def _cropped(opened: models.Opened, box: tuple[float, ...] | None) -> models.Opened:
+def _cropped(opened: Opened, box: tuple[float, ...] | None) -> Opened:
     if box is None:
         return opened
     before = opened.model.table
@@ -146,7 +136,7 @@ def _ends(table: Table) -> tuple[np.ndarray, np.ndarray]:
     return (means.min(axis=0), means.max(axis=0)) if len(means) else (np.zeros(3), np.zeros(3))
 
 
-def _write_page(opened: models.Opened, chosen: ExportArguments, asked: models.ModelArguments) -> int:
+def _write_page(opened: Opened, chosen: ExportArguments, asked: models.ModelArguments) -> int:
     from splatmeter.cli import export_page
 
     wishes = export_page.PageWishes(
@@ -154,8 +144,7 @@ def _write_page(opened: models.Opened, chosen: ExportArguments, asked: models.Mo
         chosen.sh_degree,
     )  # fmt: skip
     made = export_page.made(opened, wishes)
-    with replacing(chosen.output) as stream:
-        stream.write(made.html.encode("utf-8"))
+    write_page(chosen.output, made.html)
     size = bytes_text(chosen.output.stat().st_size)
     print(f"{chosen.output}: {count_text(made.count)} Gaussians, SH degree {made.degree}, page, {size}")
     told = export_page.rounding(opened, made, asked.engine)
@@ -164,41 +153,9 @@ def _write_page(opened: models.Opened, chosen: ExportArguments, asked: models.Mo
     return 0
 
 
-def _settings(opened: models.Opened, chosen: ExportArguments) -> RasterSettings | None:
+def _settings(opened: Opened, chosen: ExportArguments) -> RasterSettings | None:
     if chosen.kernel_size is not None:
         return RasterSettings(opened.model.sh_degree, chosen.kernel_size)
     if opened.config is not None:
         return opened.config.raster_settings(opened.model.sh_degree)
     return opened.model.settings()
-
-
-def write(
-    path: Path, table: Table, degree: int, form: str, settings: RasterSettings | None, step: int
-) -> None:
-    if form == "npz":
-        write_arrays(path, table, degree, settings)
-        return
-    if form in registry.WRITTEN:
-        for note in registry.write_model(path, form, table, degree, settings):
-            models.say(note)
-        return
-    writers = {"fused": ply.write_fused, "unfused": ply.write_model, "plain": ply.write_plain}
-    writers[form](path, table, degree, [f"step {step}"] if step else [], settings)
-
-
-def write_arrays(path: Path, table: Table, degree: int, settings: RasterSettings | None) -> None:
-    """Stored forms: log scales, opacity logits, quaternions (w, x, y, z) as they are."""
-    count = coefficients_of(degree)
-    with replacing(path) as stream:
-        np.savez(
-            stream,
-            means=table.geometry[:, MEANS],
-            log_scales=table.geometry[:, LOG_SCALES],
-            rotations=table.geometry[:, ROTATIONS],
-            opacity_logits=table.geometry[:, OPACITY_LOGITS],
-            filter_3d=table.geometry[:, FILTER_3D],
-            harmonics=table.harmonics[:, : 3 * count].reshape(-1, count, 3),
-            sh_degree=degree,
-            kernel_size=settings.kernel_size if settings else np.nan,
-            compensate=settings.compensate if settings else True,
-        )

@@ -18,16 +18,16 @@ from splatmeter.backend import Backend
 from splatmeter.cli import models, preview
 from splatmeter.errors import InputError, SplatmeterError, UsageError
 from splatmeter.evaluate.metrics import psnr
-from splatmeter.ops import MEANS, Pinhole, RasterSettings, Table
-from splatmeter.page import assemble, photos, quantise, viewpoints
+from splatmeter.models.opening import Opened, finite_table
+from splatmeter.ops import Pinhole, RasterSettings, Table
+from splatmeter.page import make, photos, quantise, viewpoints
+from splatmeter.page.make import MOST_GAUSSIANS, Made
 from splatmeter.page.viewpoints import Viewpoint
 from splatmeter.render.rendering import to_8bit
 from splatmeter.scene.scene import load_scene
 from splatmeter.train.config import PLAIN_KERNEL_SIZE
 from splatmeter.units import count_text
 
-MOST_GAUSSIANS = 4_000_000
-"""More do not fit the textures of every graphics card, nor the strings of a browser."""
 MANY = 1_500_000
 VIEWS_TO_MEASURE = 3
 WIDEST_MEASURED = 640
@@ -43,37 +43,14 @@ class PageWishes:
     sh_degree: int | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Made:
-    html: str
-    count: int
-    left_out: int
-    degree: int
-    gaussians: assemble.Gaussians
-    settings: RasterSettings
-    views: Sequence[Viewpoint]
-
-
-def made(opened: models.Opened, wishes: PageWishes) -> Made:
-    table = _few_enough(models.finite_table(opened), wishes.max_gaussians)
+def made(opened: Opened, wishes: PageWishes) -> Made:
+    table = _few_enough(finite_table(opened, models.say), wishes.max_gaussians)
     degree = opened.model.sh_degree if wishes.sh_degree is None else wishes.sh_degree
-    settings = _settings(opened, wishes)
-    views = viewpoints.evenly(_views(opened, wishes))
-    packed = assemble.packed_text(table, degree)
-    if not packed.packed.count:
+    title = title_of(opened) if wishes.title is None else wishes.title
+    settings, views = _settings(opened, wishes), _views(opened, wishes)
+    if not table.count:
         raise InputError(f"{opened.path} holds no Gaussians to show.")
-    means = table.geometry[:, MEANS].astype(np.float64)
-    content = assemble.Content(
-        title=title_of(opened) if wishes.title is None else wishes.title,
-        gaussians=packed,
-        settings=settings,
-        views=views,
-        surroundings=viewpoints.surroundings(views, means),
-        facts=_facts(opened, packed.packed.count),
-        details=_details(opened, packed.packed.count, settings, degree, views),
-    )
-    left = opened.model.table.count - packed.packed.count
-    return Made(assemble.page(content), packed.packed.count, left, degree, packed, settings, views)
+    return make.made(table, degree, settings, views, title, held_out_psnr(opened))
 
 
 # ---- what is drawn ----------------------------------------------------------------------------------------
@@ -96,7 +73,7 @@ def _few_enough(table: Table, limit: int | None) -> Table:
     return table
 
 
-def _settings(opened: models.Opened, wishes: PageWishes) -> RasterSettings:
+def _settings(opened: Opened, wishes: PageWishes) -> RasterSettings:
     """As trained, with its background; else what the file tells; else plain 3DGS, as others write it."""
     degree, told = opened.model.sh_degree, opened.model.settings()
     if opened.config is not None:
@@ -119,7 +96,7 @@ def _settings(opened: models.Opened, wishes: PageWishes) -> RasterSettings:
 
 
 # ---- where one may stand ----------------------------------------------------------------------------------
-def _views(opened: models.Opened, wishes: PageWishes) -> list[Viewpoint]:
+def _views(opened: Opened, wishes: PageWishes) -> list[Viewpoint]:
     """Those of the scene, with their principal points; else what cameras.json in the run folder tells."""
     asked = models.ModelArguments(opened.path, source_path=wishes.source_path)
     try:
@@ -156,7 +133,7 @@ def _camera(entry: dict[str, Any]) -> Pinhole:
 
 
 # ---- what is told -----------------------------------------------------------------------------------------
-def title_of(opened: models.Opened) -> str:
+def title_of(opened: Opened) -> str:
     """The scene's name, never a path, and never the name of a person or machine."""
     named = [opened.config.source_path.name] if opened.config is not None else []
     named += [opened.folder.absolute().name] if opened.folder is not None else []
@@ -177,7 +154,7 @@ def _user() -> str:
         return ""
 
 
-def held_out_psnr(opened: models.Opened) -> float | None:
+def held_out_psnr(opened: Opened) -> float | None:
     """As the run itself measured it at this step."""
     if opened.folder is None:
         return None
@@ -193,33 +170,13 @@ def held_out_psnr(opened: models.Opened) -> float | None:
     return None
 
 
-def _facts(opened: models.Opened, count: int) -> list[str]:
-    found = held_out_psnr(opened)
-    told = [] if found is None else [f"{found:.2f} dB on held-out photos"]
-    return [f"{count_text(count)} Gaussians", *told]
-
-
-def _details(
-    opened: models.Opened, count: int, settings: RasterSettings, degree: int, views: Sequence[Viewpoint]
-) -> list[tuple[str, str]]:
-    found = held_out_psnr(opened)
-    held = sum(view.held_out for view in views)
-    filtered = f"{settings.kernel_size:g} px²" + (", opacity compensated" if settings.compensate else "")
-    told = [("Gaussians", f"{count:,}"), ("Colour", f"harmonics to degree {degree}"), ("2D filter", filtered)]
-    if views:
-        told.append(("Views", f"{len(views)}" + (f", {held} of them held out" if held else "")))
-    if found is not None:
-        told.append(("PSNR", f"{found:.2f} dB on the photos held out"))
-    return told
-
-
 # ---- what rounding costs ----------------------------------------------------------------------------------
-def rounding(opened: models.Opened, page: Made, engine: Callable[[], Backend]) -> str:
+def rounding(opened: Opened, page: Made, engine: Callable[[], Backend]) -> str:
     """The page's Gaussians against the model's, both drawn by our engine; empty without cameras."""
     if not page.views:
         return ""
     backend = engine()
-    first = backend.upload(models.finite_table(opened))
+    first = backend.upload(finite_table(opened, models.say))
     second = backend.upload(quantise.restored(page.gaussians.packed))
     found = []
     settings = dataclasses.replace(page.settings, sh_degree=page.degree)

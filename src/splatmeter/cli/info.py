@@ -12,10 +12,12 @@ from typing import Annotated, Any
 
 import tyro
 
-from splatmeter.cli import arguments, models
+from splatmeter.cli import arguments
 from splatmeter.errors import MissingFile
 from splatmeter.formats.registry import read_model
 from splatmeter.gaussians.inspect import Description, describe
+from splatmeter.models import opening
+from splatmeter.models.settings import run_config
 from splatmeter.units import bytes_text, count_text, duration_text
 
 DESCRIPTION = """Tell what is in a model file, a checkpoint or a run folder.
@@ -57,9 +59,9 @@ def inspect(path: Path) -> dict[str, Any]:
 
 
 def _run_record(folder: Path) -> dict[str, Any]:
-    saved, checkpoints = models.saved_models(folder), models.saved_checkpoints(folder)
-    config = models.run_config(folder)
-    if not models.is_run(folder) and not checkpoints:
+    saved, checkpoints = opening.saved_models(folder), opening.saved_checkpoints(folder)
+    config = run_config(folder)
+    if not opening.is_run(folder) and not checkpoints:
         raise MissingFile(f"{folder} is neither a run folder nor a model.")
     record: dict[str, Any] = {
         "kind": "run",

@@ -11,8 +11,8 @@ from typing import Any
 
 from splatmeter.capture.place import writing
 from splatmeter.capture.work import write_whole
-from splatmeter.cli import models
 from splatmeter.errors import OutputError
+from splatmeter.models.settings import run_config
 from splatmeter.train.session import holds_run
 
 NAME = "make.json"
@@ -94,7 +94,7 @@ class Folder:
     # ---- what is there ------------------------------------------------------------------------------------
     def model_file(self) -> Path | None:
         """Of the last step that the run in this folder was told to do; fused.ply is written after it."""
-        config = models.run_config(self.model) if self.model.is_dir() else None
+        config = run_config(self.model) if self.model.is_dir() else None
         if config is None:
             return None
         saved = self.model / "point_cloud" / f"iteration_{config.iterations}"

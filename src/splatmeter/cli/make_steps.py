@@ -13,11 +13,13 @@ from typing import Any, Protocol
 from splatmeter.capture.from_photos import present
 from splatmeter.capture.job import Job
 from splatmeter.capture.report import NAME as SCENE_REPORT
-from splatmeter.cli import export_page, models
+from splatmeter.cli import export_page
 from splatmeter.cli.main import carried_out
 from splatmeter.cli.make_folder import Folder
 from splatmeter.cli.models import say
 from splatmeter.errors import CheckpointError
+from splatmeter.models.opening import saved_checkpoints
+from splatmeter.models.settings import run_config
 from splatmeter.scene.scene import SceneOptions, load_scene
 from splatmeter.train.session import holds_run
 from splatmeter.units import bytes_text, count_text
@@ -122,7 +124,7 @@ class Training:
         model = self.task.folder.model
         if not model.is_dir() or not holds_run(model):
             return []
-        config, reached = models.run_config(model), max(models.saved_checkpoints(model), default=None)
+        config, reached = run_config(model), max(saved_checkpoints(model), default=None)
         useful = config is not None and reached is not None and reached < config.iterations
         return ["--resume"] if useful and not self._older_than_scene() else ["--overwrite"]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from splatmeter.backends.registry import checked_threads
 from splatmeter.cli import arguments
 from splatmeter.errors import OutputError, UsageError
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from splatmeter.backend import Backend, Model
     from splatmeter.backends.native.engine import Engine
     from splatmeter.backends.native.limits import Counts, Limits
-    from splatmeter.cli.models import Opened
+    from splatmeter.models.opening import Opened
     from splatmeter.ops import RasterSettings
     from splatmeter.scene.scene import Scene, View
 
@@ -89,13 +90,13 @@ def run(words: Sequence[str]) -> int:
     chosen = arguments.parse(ProfileArguments, "splatmeter profile", words, DESCRIPTION, SHORT)
     if chosen.iterations < 1:
         raise UsageError(f"--iterations is {chosen.iterations}, but must be 1 or more.")
-    threads = arguments.checked_threads(chosen.threads)
+    threads = checked_threads(chosen.threads)
     if chosen.json is not None and chosen.json.is_dir():
         raise OutputError(f"{chosen.json} is a folder. Name a file with --json.")
     from splatmeter.backends.native import backend_of, native_engine
     from splatmeter.backends.native.limits import measure_limits
     from splatmeter.cli import profile_card
-    from splatmeter.cli.models import open_model
+    from splatmeter.models.opening import open_model
 
     if (card := profile_card.card_of(chosen.device, threads)) is not None:
         return profile_card.run(chosen, card)
@@ -136,15 +137,16 @@ def open_scene(chosen: ProfileArguments, opened: Opened | None) -> Scene:
 
 def gaussians(opened: Opened | None, scene: Scene, backend: Backend) -> tuple[Model, int]:
     """A trainable model and the degree of its colours; a file's optimizer starts anew."""
-    from splatmeter.cli.models import finite_table
+    from splatmeter.cli.models import say
     from splatmeter.gaussians import initialize
+    from splatmeter.models.opening import finite_table
     from splatmeter.ops import FILTER_3D, empty_table
 
     if opened is None:
         model = backend.upload(initialize.from_points(scene.points, backend))
         model.refresh_filter([view.camera for view in scene.train])
         return model, 3
-    given = finite_table(opened)
+    given = finite_table(opened, say)
     table = empty_table(given.count)
     table.geometry[:, : FILTER_3D + 1] = given.geometry[:, : FILTER_3D + 1]
     table.harmonics[:] = given.harmonics

@@ -28,8 +28,8 @@ def card_of(device: str, threads: int | None) -> Backend | None:
 def run(chosen: ProfileArguments, engine: Backend) -> int:
     from splatmeter.backend import TrainStep
     from splatmeter.backends.cuda.speed import measured
-    from splatmeter.cli.models import open_model
     from splatmeter.cli.profile import MOST_COUNTED, TINY_RATE, gaussians, open_scene, write
+    from splatmeter.models.opening import open_model
     from splatmeter.ops import RasterSettings, Rates
     from splatmeter.photos.photo import read
 

@@ -12,6 +12,8 @@ from splatmeter.cli.models import ModelArguments
 from splatmeter.errors import UsageError
 from splatmeter.evaluate.metrics import Pixels
 from splatmeter.evaluate.renders import RenderFolder
+from splatmeter.models.drawing import raster_settings
+from splatmeter.models.opening import Opened, finite_table, open_model
 from splatmeter.ops import Pinhole
 from splatmeter.photos.photo import read
 from splatmeter.render.path import orbit
@@ -57,13 +59,13 @@ def run(words: Sequence[str]) -> int:
     chosen = arguments.parse(RenderArguments, "splatmeter render", words, DESCRIPTION, SHORT)
     if chosen.frames < 1 or not 1 <= chosen.fps <= 120:
         raise UsageError("--frames must be at least 1, and --fps between 1 and 120.")
-    opened = models.open_model(chosen.model_path, chosen.iteration, chosen.engine)
+    opened = open_model(chosen.model_path, chosen.iteration, chosen.engine)
     config = models.scene_config(opened, chosen)
     target = _target(chosen, opened)
     save = film.saver(target) if chosen.path else None  # complains before the work begins
-    settings = models.raster_settings(opened, chosen, config)
+    settings = raster_settings(opened, config, chosen.kernel_size, models.say)
     scene = models.open_scene(config)
-    model = chosen.engine().upload(models.finite_table(opened))
+    model = chosen.engine().upload(finite_table(opened, models.say))
 
     def picture(camera: Pinhole) -> Pixels:
         return to_8bit(model.render(camera, settings).color)
@@ -79,7 +81,7 @@ def run(words: Sequence[str]) -> int:
     return 0
 
 
-def _target(chosen: RenderArguments, opened: models.Opened) -> Path:
+def _target(chosen: RenderArguments, opened: Opened) -> Path:
     if chosen.output is not None:
         return chosen.output
     if opened.folder is None:

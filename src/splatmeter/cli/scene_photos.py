@@ -13,12 +13,13 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from splatmeter.backends.registry import checked_threads
 from splatmeter.capture.from_photos import from_photos
 from splatmeter.capture.job import STAGES, Settings
 from splatmeter.capture.report import NAME, lines
 from splatmeter.capture.undistort import undistort
 from splatmeter.capture.work import work_folder
-from splatmeter.cli.arguments import checked_threads, parse
+from splatmeter.cli.arguments import parse
 from splatmeter.errors import UsageError
 from splatmeter.shell import command_text
 from splatmeter.units import duration_text

@@ -46,12 +46,12 @@ def run(words: Sequence[str]) -> int:
     from splatmeter.backends.cuda import cuda_backend
     from splatmeter.backends.cuda.selftest import LARGE, MANY_RUNS, QUICK, RUNS
     from splatmeter.backends.native import native_backend
-    from splatmeter.backends.registry import card_number
+    from splatmeter.backends.registry import card_number, checked_threads
 
     number = card_number(chosen.device)
     if number is None:
         raise UsageError(f"--device {chosen.device} is no card; use cuda, or cuda:1 for the second one.")
-    threads = arguments.checked_threads(chosen.threads)
+    threads = checked_threads(chosen.threads)
     card, cpu = cuda_backend(number, threads), native_backend(threads)
     print(f"splatmeter {__version__} selftest")
     facts = {**card.facts.details, "cpu": cpu.facts.arithmetic}

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from splatmeter.backends.registry import BackendName
 from splatmeter.cli import arguments
-from splatmeter.errors import InputError, UsageError
+from splatmeter.errors import UsageError
 from splatmeter.events import Event, Finished
-from splatmeter.train.config import TrainConfig, from_json
+from splatmeter.train.config import TrainConfig
+from splatmeter.train.earlier import earlier_settings, planned_settings
 from splatmeter.train.presets import PRESETS, described
 
 if TYPE_CHECKING:
@@ -194,44 +195,11 @@ def _parse(words: Sequence[str], earlier: dict[str, Any]) -> TrainArguments:
     return arguments.parse(cls, "splatmeter train", words, DESCRIPTION, SHORT)
 
 
-def earlier_settings(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
-    try:
-        config = from_json(json.loads(path.read_text("utf-8")))
-    except FileNotFoundError:
-        raise UsageError(
-            f"{folder} holds no run to resume (no config.json). Pass its scene with -s."
-        ) from None
-    except (OSError, ValueError, TypeError) as problem:
-        raise InputError(f"{path} cannot be read ({problem}). Pass all settings again.") from None
-    once = {"model_path", "start_checkpoint", "resume", "overwrite"}
-    return {
-        field.name: getattr(config, field.name)
-        for field in dataclasses.fields(TrainConfig)
-        if field.name not in once
-    }
-
-
-def planned_settings(path: Path) -> dict[str, Any]:
-    """What the run had that made the plan."""
-    from splatmeter.train import plan
-
-    settings = plan.read(path).settings
-    try:
-        config = from_json(settings)
-    except TypeError as problem:
-        raise InputError(
-            f"The settings in {path} cannot be used ({problem}). Take the plan.json of a run."
-        ) from None
-    return {name: getattr(config, name) for name in settings if hasattr(config, name)}
-
-
 def engine_for(config: TrainConfig, chosen: TrainArguments) -> Backend:
     """Says why where a card is there and the CPU works."""
     from splatmeter.backends import registry
 
-    threads = arguments.checked_threads(chosen.threads)
-    engine = registry.backend(chosen.backend, threads, chosen.device, config.only_on_cpu)
+    engine = registry.backend(chosen.backend, chosen.threads, chosen.device, config.only_on_cpu)
     if "card_not_used" in engine.facts.details:
         print(engine.facts.details["card_not_used"], file=sys.stderr)
     return engine

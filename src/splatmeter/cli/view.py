@@ -14,9 +14,10 @@ import tyro
 
 from splatmeter.backend import Backend
 from splatmeter.backends.registry import AUTO
-from splatmeter.cli import arguments, export_page, models, page_server
+from splatmeter.cli import arguments, export_page, page_server
 from splatmeter.errors import UsageError
 from splatmeter.listeners.viewer import LOOPBACK, PORT
+from splatmeter.models.opening import open_model
 
 DESCRIPTION = """Show a model in the browser; Ctrl-C ends it.
 
@@ -65,7 +66,7 @@ def run(words: Sequence[str]) -> int:
         raise UsageError(f"--limit is {chosen.limit}, but must be above 0.")
     if chosen.device != AUTO:
         chosen.engine()  # a card that is named and not there is refused, needed or not
-    opened = models.open_model(chosen.path, chosen.iteration, chosen.engine)
+    opened = open_model(chosen.path, chosen.iteration, chosen.engine)
     wishes = export_page.PageWishes(
         with_photos=chosen.with_photos, max_gaussians=chosen.limit, kernel_size=chosen.kernel_size
     )

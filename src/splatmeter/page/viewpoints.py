@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from splatmeter.ops import F64, Pinhole
+from splatmeter.scene.camera import upward
 
 MOST_VIEWS = 400
 """In a page, evenly chosen; nobody leafs through more."""
@@ -57,20 +58,6 @@ def _first(views: Sequence[Viewpoint], focus: F64) -> int:
 def _aim(camera: Pinhole, focus: F64) -> float:
     way = focus - camera.position
     return float(camera.rotation[2] @ way / max(float(np.linalg.norm(way)), 1e-12))
-
-
-def upward(cameras: Sequence[Pinhole]) -> F64:
-    """People hold cameras level: up is square to the pictures' horizontal axes, on the side of their tops.
-
-    Where those axes do not tell (all alike, or cameras lying on their side), it is the mean of the tops.
-    """
-    tops = -np.stack([camera.rotation[1] for camera in cameras]).mean(axis=0)  # [3]
-    tops = tops / np.linalg.norm(tops) if np.linalg.norm(tops) > 1e-6 else np.array([0.0, -1.0, 0.0])
-    sides = np.stack([camera.rotation[0] for camera in cameras])  # [V, 3]
-    spread, axes = np.linalg.eigh(sides.T @ sides / len(cameras))  # ascending
-    square = axes[:, 0] * (1 if axes[:, 0] @ tops >= 0 else -1)
-    told = spread[1] > 4 * spread[0] + 0.02 and square @ tops > 0.7
-    return square if told else tops
 
 
 def looked_at(cameras: Sequence[Pinhole], means: F64) -> F64:

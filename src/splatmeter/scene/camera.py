@@ -132,6 +132,20 @@ def looked_at(cameras: Sequence[Pinhole]) -> F64:
     return point if in_front.mean() > 0.5 else middle
 
 
+def upward(cameras: Sequence[Pinhole]) -> F64:
+    """People hold cameras level: up is square to the pictures' horizontal axes, on the side of their tops.
+
+    Where those axes do not tell (all alike, or cameras lying on their side), it is the mean of the tops.
+    """
+    tops = -np.stack([camera.rotation[1] for camera in cameras]).mean(axis=0)  # [3]
+    tops = tops / np.linalg.norm(tops) if np.linalg.norm(tops) > 1e-6 else np.array([0.0, -1.0, 0.0])
+    sides = np.stack([camera.rotation[0] for camera in cameras])  # [V, 3]
+    spread, axes = np.linalg.eigh(sides.T @ sides / len(cameras))  # ascending
+    square = axes[:, 0] * (1 if axes[:, 0] @ tops >= 0 else -1)
+    told = spread[1] > 4 * spread[0] + 0.02 and square @ tops > 0.7
+    return square if told else tops
+
+
 def _single_precision(values: F64) -> bool:
     """Finite and far from float32's limit, where squares of distances still are numbers."""
     return bool((np.abs(values) < 1e15).all())

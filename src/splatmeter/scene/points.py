@@ -25,6 +25,8 @@ a focal length of 1000: nobody can have measured it, whereas mountains and cloud
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointCloud:
+    """Coloured points of a scene."""
+
     positions: F32  # [N, 3] world
     colors: NDArray[np.uint8]  # [N, 3]
     dropped: int = 0

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from splatmeter.errors import InputError, MissingFile
-from splatmeter.ops import Pinhole
+from splatmeter.ops import F64, Pinhole
 from splatmeter.photos.photo import Photo, same_shape, size_of
 from splatmeter.scene import blender, colmap, nerfstudio
-from splatmeter.scene.camera import looked_at, pinhole
+from splatmeter.scene.camera import looked_at, pinhole, upward
 from splatmeter.scene.frames import Frame, check_distinct
 from splatmeter.scene.masks import with_masks
 from splatmeter.scene.points import PointCloud, without_impossible
@@ -36,19 +36,27 @@ class View:
     name: str
     """Path within the photo folder, ending included; unique within a scene."""
     camera: Pinhole
+    """Where it was taken from, at the photo's size."""
     photo: Photo
+    """Where its pixels lie; they are decoded when they are needed."""
     level: int = 0
     """Of a multi-scale data set: 0 is full size, each further level half of it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scene:
+    """Photos with their cameras, some of them held out for judging, and points to start from."""
+
     source: Path
+    """Its folder."""
     kind: str
     """'colmap', 'blender', 'multiscale' or 'nerfstudio'."""
     train: tuple[View, ...]
+    """Views to learn from, by name."""
     test: tuple[View, ...]
+    """Views to be judged by; empty where none were held out."""
     points: PointCloud
+    """To start from: positions [P, 3] and 8-bit colours [P, 3]."""
     extent: float
     """1.1 times the largest distance of a training camera from their mean: the unit of rates and sizes."""
 
@@ -59,6 +67,20 @@ class Scene:
     def notes(self) -> tuple[str, ...]:
         """What a person should know, one sentence each, to be passed on as warnings."""
         return (*self.remarks, *self.points.notes)
+
+    @property
+    def up(self) -> F64:
+        """Which way is up in the world, as far as the training cameras tell: [3], of length 1."""
+        return upward([view.camera for view in self.train])
+
+    @property
+    def focus(self) -> F64:
+        """The point that the training cameras look at, as far as they look at one: [3], in the world."""
+        return looked_at([view.camera for view in self.train])
+
+    def __repr__(self) -> str:
+        views = f"{len(self.train)} training and {len(self.test)} test views"
+        return f"Scene({self.source.name}: {self.kind}, {views}, {self.points.count} points)"
 
     @property
     def photo_sizes(self) -> tuple[tuple[int, int], ...]:

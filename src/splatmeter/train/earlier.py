@@ -1,0 +1,42 @@
+"""The settings of a run that is gone on with, or repeated by its plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from splatmeter.errors import InputError, UsageError
+from splatmeter.train import plan
+from splatmeter.train.config import TrainConfig, from_json
+
+
+def earlier_settings(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    try:
+        config = from_json(json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        raise UsageError(
+            f"{folder} holds no run to resume (no config.json). Pass its scene with -s."
+        ) from None
+    except (OSError, ValueError, TypeError) as problem:
+        raise InputError(f"{path} cannot be read ({problem}). Pass all settings again.") from None
+    once = {"model_path", "start_checkpoint", "resume", "overwrite"}
+    return {
+        field.name: getattr(config, field.name)
+        for field in dataclasses.fields(TrainConfig)
+        if field.name not in once
+    }
+
+
+def planned_settings(path: Path) -> dict[str, Any]:
+    """What the run had that made the plan."""
+    settings = plan.read(path).settings
+    try:
+        config = from_json(settings)
+    except TypeError as problem:
+        raise InputError(
+            f"The settings in {path} cannot be used ({problem}). Take the plan.json of a run."
+        ) from None
+    return {name: getattr(config, name) for name in settings if hasattr(config, name)}
