@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +47,9 @@ class Done:
         return self.similarity
 
 
-def host_memory(per_gaussian: int, per_pixel: int, fixed: int) -> EngineMemory:
+def host_memory(
+    per_gaussian: int, per_pixel: int, fixed: int, buffers: Callable[[], int] = lambda: 0
+) -> EngineMemory:
     """Of an engine that lives in this process."""
     return EngineMemory(
         per_gaussian=per_gaussian,
@@ -57,6 +59,7 @@ def host_memory(per_gaussian: int, per_pixel: int, fixed: int) -> EngineMemory:
         held=lambda: memory.resident_bytes(),
         peak=lambda: memory.peak_bytes(),
         reset_peak=lambda: memory.reset_peak(),
+        buffers=buffers,
     )
 
 

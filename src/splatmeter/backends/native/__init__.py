@@ -50,7 +50,9 @@ def native_backend(threads: int | None = None, instruction_set: str | None = Non
 
 def backend_of(engine: Engine) -> Backend:
     kernels = engine.kernels()
-    held = host_memory(BYTES_PER_GAUSSIAN, BYTES_PER_PIXEL, PROCESS_BYTES)
+    held = host_memory(
+        BYTES_PER_GAUSSIAN, BYTES_PER_PIXEL, PROCESS_BYTES, lambda: engine.native.workspace_bytes
+    )
     return Backend(
         facts=_facts(engine.native.threads),
         memory=held,
