@@ -27,8 +27,8 @@ from splatmeter.gaussians import filter3d, gaussians
 from splatmeter.ops import F32, F64, HARMONICS_WIDTH, Pinhole, RasterSettings, Similarity, Table, empty_table
 from splatmeter.units import bytes_text, count_text
 
-CHUNK_ROWS = 65_536
-"""Rows brought up to date at a time where a copy is read: moments are copied for these only."""
+CHUNK_ROWS = 8192
+"""Rows brought up to date at a time where a copy is read: moments are copied for these only, 6 MiB."""
 
 _NO_NUMBERS = Similarity(math.nan, math.nan)
 
@@ -93,6 +93,9 @@ class HostModel(ABC):
     @abstractmethod
     def _pending(self) -> Pending | None: ...
 
+    def _spare_buffers(self) -> None:
+        """Choosing and moving rows takes memory for a moment; what only steps need gives way to it."""
+
     @abstractmethod
     def _let_go(self) -> None:
         """The arrays are about to be replaced one by one: hold none of them."""
@@ -133,10 +136,12 @@ class HostModel(ABC):
         if plan is None:
             return Change(0, 0, 0)
         self.settle()
+        self._spare_buffers()
         return self._perform(plan(self._table, rule))
 
     def prune(self, lowest_opacity: float) -> Change:
         self.settle()
+        self._spare_buffers()
         return self._perform(removal(prune.faint(self._table, lowest_opacity)))
 
     def _perform(self, operation: Operation) -> Change:
