@@ -75,7 +75,7 @@ def test_plain_lines_are_rare_and_say_what_matters() -> None:
         listener(event)
     lines = stream.getvalue().splitlines()
     assert len(lines) == 3  # started, the first report, and the one seven seconds later
-    assert lines[2] == "step 30/100  loss 0.20000  10.0 it/s  1300 Gaussians  1.0 MiB, 7.0 s left"
+    assert lines[2] == "step 30/100  loss 0.20000  10.0 it/s  1300 Gaussians  1.0 MiB  7.0 s left"
 
 
 def test_a_failure_is_left_to_whoever_started_the_run() -> None:

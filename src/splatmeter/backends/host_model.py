@@ -48,7 +48,11 @@ class Done:
 
 
 def host_memory(
-    per_gaussian: int, per_pixel: int, fixed: int, buffers: Callable[[], int] = lambda: 0
+    per_gaussian: int,
+    per_pixel: int,
+    fixed: int,
+    buffers: Callable[[], int] = lambda: 0,
+    per_pair: int = 0,
 ) -> EngineMemory:
     """Of an engine that lives in this process."""
     return EngineMemory(
@@ -60,6 +64,7 @@ def host_memory(
         peak=lambda: memory.peak_bytes(),
         reset_peak=lambda: memory.reset_peak(),
         buffers=buffers,
+        per_pair=per_pair,
     )
 
 
@@ -93,6 +98,7 @@ class HostModel(ABC):
     @abstractmethod
     def _pending(self) -> Pending | None: ...
 
+    @abstractmethod
     def _spare_buffers(self) -> None:
         """Choosing and moving rows takes memory for a moment; what only steps need gives way to it."""
 
@@ -277,6 +283,9 @@ class ComposedModel(HostModel):
 
     def _pending(self) -> Pending | None:
         return self._adam.pending()
+
+    def _spare_buffers(self) -> None:
+        pass
 
     def _let_go(self) -> None:
         pass

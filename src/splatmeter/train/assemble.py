@@ -114,8 +114,9 @@ def _moving_parts(
 def predicted(config: TrainConfig, scene: Scene, backend: Backend) -> Prediction:
     """Of the run as it would start: from points, or from a checkpoint. Refuses what the engine cannot do."""
     exposure.require(config, backend)
-    gaussians = _expected_gaussians(scene, config, starting_checkpoint(config))
-    return predict(config, scene, backend.memory, gaussians)
+    start = starting_checkpoint(config)
+    gaussians = _expected_gaussians(scene, config, start)
+    return predict(config, scene, backend.memory, gaussians, from_points=start is None)
 
 
 def _expected_gaussians(scene: Scene, config: TrainConfig, start: Path | None) -> int:

@@ -44,6 +44,7 @@ def train(
     """
     config = with_output_folder(config)
     refuse_used_folder(config)
+    memory.give_large_arrays_back_at_once()
     peaks = StagePeaks(backend.memory.peak, backend.memory.reset_peak)
     peaks.enter("loading")
     command = command or Stopwatch()
@@ -239,6 +240,7 @@ class _Run:
         state.catch_up()
         self.parts.backend.synchronize()
         held = self._memory.parts()
+        expected = self._memory.forecast(held["peak"])
         return Progress(
             step=state.step,
             clock_seconds=self.parts.clock.seconds,
@@ -250,7 +252,8 @@ class _Run:
             passes=dict(self.parts.backend.timings()) | {WAITING: self.parts.photos.waited()},
             memory_bytes=memory.resident_bytes(),
             device_memory_bytes=self._memory.device_bytes(),
-            forecast_bytes=self._memory.forecast_bytes(held),
+            forecast_bytes=expected.high,
+            forecast_low_bytes=expected.low,
             memory_parts=held,
         )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from splatmeter import memory
 from splatmeter.backend import EngineMemory
 from splatmeter.events import Densified
 from splatmeter.memory import StagePeaks
 from splatmeter.train.assemble import Parts
-from splatmeter.train.forecast import Forecast
+from splatmeter.train.forecast import Forecast, Range
+from splatmeter.train.prediction import LEAST_OF_PREDICTED
 
 
 class MemoryWatch:
@@ -17,7 +17,8 @@ class MemoryWatch:
         self._parts = parts
         self._peaks = peaks
         budget = parts.step.densifier.settings.max_gaussians
-        self._forecast = Forecast(parts.config, parts.prediction.bytes_per_gaussian, budget)
+        self._forecast = Forecast(parts.config, parts.prediction.bytes_with, LEAST_OF_PREDICTED, budget)
+        self._forecast.begin(parts.state.step, parts.state.model.count)
 
     @property
     def _engine(self) -> EngineMemory:
@@ -40,11 +41,15 @@ class MemoryWatch:
     def device_bytes(self) -> int:
         return 0 if self._engine.of_the_host else self._engine.held()
 
-    def forecast_bytes(self, parts: dict[str, int]) -> int:
-        """On a card memory is reserved in advance: its peak tells nothing about growth."""
-        if not self._engine.of_the_host:
-            return 0
-        return self._forecast.peak_bytes(self._parts.state.step, parts["peak"], memory.resident_bytes())
+    def forecast(self, so_far: int) -> Range:
+        """Zeros while it is too early to tell. On a card memory is reserved in advance: its peak tells
+        nothing about growth."""
+        state = self._parts.state
+        told = self._forecast.peak_bytes(state.step, so_far, state.model.count)
+        if told is None or not self._engine.of_the_host:
+            return Range(0, 0)
+        cap = self._parts.prediction.cap
+        return told if cap is None else Range(*(min(size, max(so_far, cap.limit)) for size in told))
 
     def stages(self) -> dict[str, int]:
         """Peaks. On a card what is held is reserved: said in the way in which others tell it too."""
