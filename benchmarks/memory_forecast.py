@@ -13,7 +13,6 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 from splatmeter.backends.native import native_backend
 from splatmeter.events import Densified, Event, Finished, Progress, Started, from_line
@@ -40,18 +39,20 @@ class Recorded:
     def most(self) -> int:
         return max(self.started.gaussians, *(count for _, count in self.counts))
 
-    def replayed(self, prediction: Prediction) -> dict[int, tuple[Range, Range]]:
-        """Gaussians and memory that the present rule tells after each densification."""
+    def replayed(self, prediction: Prediction, until: float) -> Forecast:
+        """The present rule, as it was at that step."""
         forecast = Forecast(self.config, prediction.bytes_with, LEAST_OF_PREDICTED, self.config.max_gaussians)
         forecast.begin(self.started.step, self.started.gaussians)
-        found = {}
         for step, count in self.counts:
-            forecast.note(step, count)
-            memory = forecast.peak_bytes(min(step + 1, self.config.iterations), 0, count)
-            gaussians = forecast.gaussians()
-            if memory is not None and gaussians is not None:
-                found[step] = (gaussians, memory)
-        return found
+            if step < until:
+                forecast.note(step, count)
+        return forecast
+
+    def told(self, prediction: Prediction, step: int) -> Range | None:
+        """Of memory. What the run had shown by then was at least what its Gaussians need for certain."""
+        there = [count for at, count in self.counts if at < step] or [self.started.gaussians]
+        shown = round(LEAST_OF_PREDICTED * prediction.bytes_with(max(self.started.gaussians, *there)))
+        return self.replayed(prediction, step).peak_bytes(step, shown, there[-1])
 
 
 def recorded(path: Path) -> Recorded:
@@ -76,19 +77,18 @@ def row_of(run: Recorded) -> list[str]:
     engine = native_backend(threads).memory
     prediction = predict(run.config, scene, engine, run.started.gaussians)
     given = prediction.bytes_with(run.most)
-    real = SimpleNamespace(gaussians=run.most, peak=run.peak or given)
+    peak = run.peak or given
     low, high = prediction.expected_bytes
-    told = run.replayed(prediction)
     return [
         run.name,
         "x".join(map(str, scene.photo_sizes[0])),
         str(run.config.iterations),
         f"{run.most:,}",
         f"{run.peak / MEBIBYTE:.0f}" if run.peak else "",
-        f"{low / MEBIBYTE:.0f} to {high / MEBIBYTE:.0f}{'' if low <= real.peak <= high else ' (outside)'}",
+        f"{low / MEBIBYTE:.0f} to {high / MEBIBYTE:.0f}{'' if low <= peak <= high else ' (outside)'}",
         off(given, run.peak) if run.peak else "",
-        *(_at(told, share * run.config.iterations, real) for share in SHARES),
-        _worst(told, run, real),
+        *(_at(run, prediction, round(share * run.config.iterations), peak) for share in SHARES),
+        _worst(run, prediction),
     ]
 
 
@@ -96,23 +96,17 @@ def off(told: float, real: float) -> str:
     return f"{100 * (told / real - 1):+.0f} %"
 
 
-def _at(told: dict[int, tuple[Range, Range]], step: float, real: SimpleNamespace) -> str:
-    """What was told last before that step, of memory."""
-    earlier = [at for at in told if at <= step]
-    if not earlier:
-        return "nothing yet"
-    memory = told[max(earlier)][1]
-    return f"{off(memory.low, real.peak)} to {off(memory.high, real.peak)}"
+def _at(run: Recorded, prediction: Prediction, step: int, peak: int) -> str:
+    told = run.told(prediction, step)
+    return "" if told is None else f"{off(told.low, peak)} to {off(told.high, peak)}"
 
 
-def _worst(told: dict[int, tuple[Range, Range]], run: Recorded, real: SimpleNamespace) -> str:
+def _worst(run: Recorded, prediction: Prediction) -> str:
     """The lowest upper end from a fifth of the steps on, of Gaussians: below 0 it missed."""
-    growing = [
-        gaussians.high
-        for step, (gaussians, _) in told.items()
-        if step * FIRST_SHARE >= run.config.iterations and step < last_growth(run.config)
-    ]
-    return off(min(growing, default=real.gaussians), real.gaussians)
+    final, end = max(count for _, count in run.counts), last_growth(run.config)
+    growing = [step + 1 for step, _ in run.counts if run.config.iterations / FIRST_SHARE <= step < end]
+    told = [run.replayed(prediction, step).gaussians() for step in growing]
+    return off(min(counts.high for counts in told if counts), final)
 
 
 HEAD = [

@@ -1,4 +1,4 @@
-"""The memory that a number of Gaussians takes: what is told, against what the system saw of fresh processes."""
+"""The memory that a number of Gaussians takes: what is told, and what the system saw of fresh processes."""
 
 from __future__ import annotations
 
