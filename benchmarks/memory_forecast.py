@@ -102,11 +102,14 @@ def _at(run: Recorded, prediction: Prediction, step: int, peak: int) -> str:
 
 
 def _worst(run: Recorded, prediction: Prediction) -> str:
-    """The lowest upper end from a fifth of the steps on, of Gaussians: below 0 it missed."""
-    final, end = max(count for _, count in run.counts), last_growth(run.config)
-    growing = [step + 1 for step, _ in run.counts if run.config.iterations / FIRST_SHARE <= step < end]
-    told = [run.replayed(prediction, step).gaussians() for step in growing]
-    return off(min(counts.high for counts in told if counts), final)
+    """The lowest upper end from a fifth of the steps on, over the most Gaussians from then on: below 0 it
+    missed."""
+    end, ratios = last_growth(run.config), []
+    for step, _ in run.counts:
+        told = run.replayed(prediction, step + 1).gaussians()
+        if told is not None and run.config.iterations / FIRST_SHARE <= step < end:
+            ratios.append(told.high / max(count for at, count in run.counts if at >= step))
+    return off(min(ratios), 1)
 
 
 HEAD = [

@@ -86,6 +86,12 @@ def test_opacities_are_reset_alike_in_blocks_and_at_once(monkeypatch: pytest.Mon
     assert np.array_equal(whole.geometry_moments, parts.geometry_moments)
 
 
+def test_a_limit_allows_as_many_gaussians_whatever_the_number_of_threads() -> None:
+    """Else a run that goes on with other threads would be another one."""
+    one, many = (native.native_backend(threads).memory for threads in (1, 8))
+    assert one.predicted(1000, 1000, 1000) == many.predicted(1000, 1000, 1000)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not LINUX, reason="only Linux lets a process reset its high-water mark")
 @pytest.mark.parametrize(("strategy", "threads"), [("gof", 1), ("3dgs", 2), ("cut", 2), ("mcmc", 1)])

@@ -18,6 +18,7 @@ from splatmeter.errors import CardUnavailable, NotEnoughMemory, UsageError
 from splatmeter.events import Densified, Evaluated, Progress, Started, Warned
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.scene.scene import load_scene
+from splatmeter.train import container
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.forecast import Forecast, Range, expected_gaussians
 from splatmeter.train.memory_cap import MemoryCap
@@ -41,6 +42,24 @@ def test_gaussians_stop_at_the_limit_and_that_is_said_once(make: Make, backend: 
     assert max(counts) == 150 and counts.count(150) > 1
     said = [event.message for event in of(Warned, events) if "is full" in event.message]
     assert len(said) == 1 and "150 Gaussians" in said[0]
+
+
+def test_a_run_that_filled_its_limit_goes_on_where_it_was_stopped(make: Make, backend: Backend) -> None:
+    """A checkpoint tells how many it holds: by its size alone there would be too many to fit."""
+    settings: dict[str, Any] = {"memory": limit_for(make, backend, 150), "max_gaussians": None}
+    steps = iter(range(1, 100))
+    stopped = run(make(**settings), backend, interrupted=lambda: next(steps) == 32)
+    assert stopped[-1].step == 32 and of(Densified, stopped)[-1].gaussians == 150
+    assert run(make(resume=True, **settings), backend)[-1].step == 40
+
+
+@pytest.mark.parametrize("shape", [[10**9, 16], [-1, 16], [3], "x", None])
+def test_a_checkpoint_whose_header_promises_nonsense_tells_no_count(tmp_path: Path, shape: Any) -> None:
+    header = json.dumps({"geometry": {"shape": shape}}).encode()
+    path = tmp_path / "chkpnt7.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(640))
+    assert container.rows_of(path, "geometry") is None
+    assert container.rows_of(tmp_path / "none", "geometry") is None
 
 
 def test_the_smaller_of_limit_and_budget_counts(make: Make, backend: Backend) -> None:

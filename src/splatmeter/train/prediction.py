@@ -29,7 +29,7 @@ beyond its own tile. Measured on chair_400: 6.6 tiles a point."""
 USUAL_TILES = 2
 """That a Gaussian touches, as an engine's bytes a Gaussian have it."""
 
-LEAST_OF_PREDICTED = 0.8
+LEAST_OF_PREDICTED = 0.75
 """Predictions are such that no run needs more; runs that need least need this share."""
 
 CACHE_SHARE = 4
@@ -101,8 +101,10 @@ def predict(
     """`gaussians`: at the start, one a point or those of a checkpoint."""
     pixels = max(view.camera.width * view.camera.height for view in (*scene.train, *scene.test))
     kept = cache_bytes(config, scene, memory.available_bytes())
-    large = _large_points_bytes(engine, scene, gaussians, pixels) if from_points else 0
-    cap = _cap(config, scene, engine, pixels, large)
+    points = min(scene.points.count, config.max_gaussians or scene.points.count)
+    large = _large_points_bytes(engine, scene, points, pixels)
+    cap = _cap(config, scene, engine, pixels, large)  # the same for a run that is resumed
+    large = large if from_points else 0
     if cap is not None:
         kept = min(kept, cap.photo_bytes(gaussians))
     planned = _planned(config, gaussians, cap)
@@ -130,12 +132,12 @@ def predict(
     )
 
 
-def _large_points_bytes(engine: EngineMemory, scene: Scene, gaussians: int, pixels: int) -> int:
+def _large_points_bytes(engine: EngineMemory, scene: Scene, points: int, pixels: int) -> int:
     """Of pairs that random points have at the start, beyond those that Gaussians have later."""
-    if scene.kind not in RANDOM_POINTS or not gaussians:
+    if scene.kind not in RANDOM_POINTS or not points:
         return 0
-    tiles = (1 + RANDOM_REACH * math.sqrt(pixels) / gaussians ** (1 / 3)) ** 2
-    return round(engine.per_pair * gaussians * max(0.0, tiles - USUAL_TILES))
+    tiles = (1 + RANDOM_REACH * math.sqrt(pixels) / points ** (1 / 3)) ** 2
+    return round(engine.per_pair * points * max(0.0, tiles - USUAL_TILES))
 
 
 def _early_bytes(engine: EngineMemory, scene: Scene, kept: int) -> int:
