@@ -1,12 +1,15 @@
-"""What finished runs needed, against what they and the program said before: a table for results/.
+"""What runs needed, against what was said before: tables for results/memory_forecast.md, of recorded runs.
 
-splatmeter train -s SCENE -m runs/scene --eval --iterations 7000      # one or more of these
-python benchmarks/memory_forecast.py runs/* > benchmarks/results/memory_forecast.md
+    splatmeter train -s SCENE -m runs/scene --eval      # one or more of these
+    python benchmarks/memory_forecast.py runs/*         # folders, or files with event lines
+
+Forecasts are functions of what a run has shown: its counts are replayed through the present rule, whatever
+code recorded them. Peaks are those that the run itself measured, the system's high-water marks of its stages;
+where an older version recorded it, forecasts are compared with what the present one would need for the count.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,86 +18,112 @@ from splatmeter.backends.native import native_backend
 from splatmeter.events import Densified, Event, Finished, Progress, Started, from_line
 from splatmeter.scene.scene import load_scene
 from splatmeter.train.config import TrainConfig, from_json
-from splatmeter.train.prediction import predict
+from splatmeter.train.forecast import FIRST_SHARE, Forecast, Range, last_growth
+from splatmeter.train.prediction import LEAST_OF_PREDICTED, Prediction, predict
 
 MEBIBYTE = 2**20
+SHARES = (0.2, 0.3, 0.4, 0.6)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Recorded:
     name: str
-    photos: str
-    steps: int
-    most: int
+    started: Started
+    config: TrainConfig
+    counts: tuple[tuple[int, int], ...]
+    """(step, Gaussians) after each densification."""
     peak: int
-    low: int
-    high: int
-    counted: int
-    """Predicted for the number of Gaussians that there were in the end."""
-    forecasts: tuple[int, ...]
-    """From a fifth of the steps on."""
+    """0 where the run did not get to its end."""
 
-    def cells(self) -> list[str]:
-        inside = "" if self.low <= self.peak <= self.high else " (outside)"
-        span = f"{self.low / MEBIBYTE:.0f} to {self.high / MEBIBYTE:.0f}{inside}"
-        first, worst, best = self.forecasts[0], max(self.forecasts), min(self.forecasts)
-        return [
-            self.name,
-            self.photos,
-            str(self.steps),
-            f"{self.most:,}",
-            f"{self.peak / MEBIBYTE:.0f}",
-            span,
-            self._off(self.counted),
-            self._off(first),
-            f"{self._off(best)} to {self._off(worst)}",
-        ]
+    @property
+    def most(self) -> int:
+        return max(self.started.gaussians, *(count for _, count in self.counts))
 
-    def _off(self, told: int) -> str:
-        return f"{100 * (told / self.peak - 1):+.0f} %"
+    def replayed(self, prediction: Prediction, until: float) -> Forecast:
+        """The present rule, as it was at that step."""
+        forecast = Forecast(self.config, prediction.bytes_with, LEAST_OF_PREDICTED, self.config.max_gaussians)
+        forecast.begin(self.started.step, self.started.gaussians)
+        for step, count in self.counts:
+            if step < until:
+                forecast.note(step, count)
+        return forecast
+
+    def told(self, prediction: Prediction, step: int) -> Range | None:
+        """Of memory. What the run had shown by then was at least what its Gaussians need for certain."""
+        there = [count for at, count in self.counts if at < step] or [self.started.gaussians]
+        shown = round(LEAST_OF_PREDICTED * prediction.bytes_with(max(self.started.gaussians, *there)))
+        return self.replayed(prediction, step).peak_bytes(step, shown, there[-1])
+
+
+def recorded(path: Path) -> Recorded:
+    lines = (path / "events.jsonl" if path.is_dir() else path).read_text().splitlines()
+    events: list[Event] = [from_line(line) for line in lines]
+    started = next(event for event in events if isinstance(event, Started))
+    ends = [event for event in events if isinstance(event, Finished)]
+    shown = any(event.memory_parts for event in events if isinstance(event, Progress))
+    return Recorded(
+        name=path.stem if path.is_file() else path.name,
+        started=started,
+        config=from_json(started.config),
+        counts=tuple((event.step, event.gaussians) for event in events if isinstance(event, Densified)),
+        # Peaks of earlier code tell nothing about this one.
+        peak=max(ends[-1].peak_memory_bytes.values()) if ends and shown else 0,
+    )
+
+
+def row_of(run: Recorded) -> list[str]:
+    scene = load_scene(run.config.scene_options())
+    threads = int(run.started.environment.get("backend_threads", 1))
+    engine = native_backend(threads).memory
+    prediction = predict(run.config, scene, engine, run.started.gaussians)
+    given = prediction.bytes_with(run.most)
+    peak = run.peak or given
+    low, high = prediction.expected_bytes
+    return [
+        run.name,
+        "x".join(map(str, scene.photo_sizes[0])),
+        str(run.config.iterations),
+        f"{run.most:,}",
+        f"{run.peak / MEBIBYTE:.0f}" if run.peak else "",
+        f"{low / MEBIBYTE:.0f} to {high / MEBIBYTE:.0f}{'' if low <= peak <= high else ' (outside)'}",
+        off(given, run.peak) if run.peak else "",
+        *(_at(run, prediction, round(share * run.config.iterations), peak) for share in SHARES),
+        _worst(run, prediction),
+    ]
+
+
+def off(told: float, real: float) -> str:
+    return f"{100 * (told / real - 1):+.0f} %"
+
+
+def _at(run: Recorded, prediction: Prediction, step: int, peak: int) -> str:
+    told = run.told(prediction, step)
+    return "" if told is None else f"{off(told.low, peak)} to {off(told.high, peak)}"
+
+
+def _worst(run: Recorded, prediction: Prediction) -> str:
+    """The lowest upper end from a fifth of the steps on, over the most Gaussians from then on: below 0 it
+    missed."""
+    end, ratios = last_growth(run.config), []
+    for step, _ in run.counts:
+        told = run.replayed(prediction, step + 1).gaussians()
+        if told is not None and run.config.iterations / FIRST_SHARE <= step < end:
+            ratios.append(told.high / max(count for at, count in run.counts if at >= step))
+    return off(min(ratios), 1)
 
 
 HEAD = [
-    *("scene", "photos", "steps", "most Gaussians", "peak, MiB", "range at the start, MiB"),
-    *("count given", "first forecast", "all forecasts"),
+    *("run", "photos", "steps", "most Gaussians", "peak, MiB", "range at the start, MiB", "count given"),
+    *(f"at {share:.0%}" for share in SHARES),
+    "lowest upper end, Gaussians",
 ]
 
 
-def row_of(folder: Path) -> Row:
-    events: list[Event] = [from_line(line) for line in (folder / "events.jsonl").read_text().splitlines()]
-    started = next(event for event in events if isinstance(event, Started))
-    finished = next(event for event in events if isinstance(event, Finished))
-    config: TrainConfig = from_json(started.config)
-    scene = load_scene(config.scene_options())
-    memory = native_backend().memory
-    densified = [event.gaussians for event in events if isinstance(event, Densified)]
-    most = max(started.gaussians, *densified)
-    fixed = dataclasses.replace(config, densification="none")
-    told = predict(config, scene, memory, started.gaussians)
-    forecasts = [event.forecast_bytes for event in events if isinstance(event, Progress)]
-    return Row(
-        name=folder.name,
-        photos="x".join(map(str, scene.photo_sizes[0])),
-        steps=finished.step,
-        most=most,
-        peak=max(finished.peak_memory_bytes.values()),
-        low=told.expected_bytes[0],
-        high=told.expected_bytes[1],
-        counted=predict(fixed, scene, memory, most).start_bytes,
-        forecasts=tuple(filter(None, forecasts)) or (0,),
-    )
-
-
-def main(folders: list[str]) -> None:
-    print("# Memory that runs needed, and what was said before\n")
-    print(
-        "Peaks are the resident memory that the system saw; percentages: how far what was told is above it."
-    )
-    print("Forecasts are those from a fifth of the steps on.\n")
+def main(paths: list[str]) -> None:
     print("| " + " | ".join(HEAD) + " |")
     print("| " + " | ".join("---" for _ in HEAD) + " |")
-    for folder in folders:
-        print("| " + " | ".join(row_of(Path(folder)).cells()) + " |")
+    for path in paths:
+        print("| " + " | ".join(row_of(recorded(Path(path)))) + " |")
 
 
 if __name__ == "__main__":

@@ -237,6 +237,10 @@ class EngineMemory:
     peak: Callable[[], int]
     """The most since `reset_peak`."""
     reset_peak: Callable[[], object]
+    buffers: Callable[[], int] = field(default=lambda: 0)
+    """What it holds now besides models and photos: images and lists that steps use again."""
+    per_pair: int = 0
+    """Of one Gaussian in one tile: where points are few for the image, each of them covers many."""
     of_the_host: bool = True
     """Else it is a device's own, and decoded photos need the host's besides."""
     photos_give_way: bool = False

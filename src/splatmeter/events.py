@@ -59,7 +59,11 @@ class Progress:
     device_memory_bytes: int = 0
     """Held on the card, where there is one."""
     forecast_bytes: int = 0
-    """What the run will need at its peak; 0 while it is too early to tell."""
+    """What the run will need at its peak, at most; 0 while it is too early to tell."""
+    forecast_low_bytes: int = 0
+    """And at least."""
+    memory_parts: Mapping[str, int] = field(default_factory=dict)
+    """Bytes: the 'peak' so far; of what is held now, 'photos' and the engine's 'buffers' of a step."""
 
 
 @dataclass(frozen=True, slots=True)

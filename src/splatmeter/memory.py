@@ -16,6 +16,10 @@ HELD_BYTES_PER_GAUSSIAN = 3 * 4 * FLOATS_PER_GAUSSIAN
 STEP_BYTES_PER_GAUSSIAN = 4 * 4 * FLOATS_PER_GAUSSIAN
 """Plus gradients, for a trainer that materialises them."""
 
+LARGE_ARRAY_BYTES = 2**20
+_MMAP_THRESHOLD = -3
+"""Of glibc's mallopt."""
+
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
 
@@ -72,12 +76,22 @@ class StagePeaks:
 
 def give_back() -> None:
     """What was freed goes back to the system, where the C library would keep it for later."""
+    _of_the_c_library("malloc_trim", 0)
+
+
+def give_large_arrays_back_at_once() -> None:
+    """From here on, for the whole process. By itself the C library raises the size from which it does that to
+    up to 32 MiB, and keeps the holes of smaller arrays: arrays of Gaussians grow, so none fits into one."""
+    _of_the_c_library("mallopt", _MMAP_THRESHOLD, LARGE_ARRAY_BYTES)
+
+
+def _of_the_c_library(function: str, *numbers: int) -> None:
     if not sys.platform.startswith("linux"):
         return
     import ctypes
 
-    with suppress(OSError, AttributeError):  # not every C library has it
-        ctypes.CDLL(None).malloc_trim(0)
+    with suppress(OSError, AttributeError):  # not every C library has them
+        getattr(ctypes.CDLL(None), function)(*numbers)
 
 
 def available_bytes() -> int:

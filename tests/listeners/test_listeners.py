@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import io
 import math
 import re
@@ -75,7 +76,7 @@ def test_plain_lines_are_rare_and_say_what_matters() -> None:
         listener(event)
     lines = stream.getvalue().splitlines()
     assert len(lines) == 3  # started, the first report, and the one seven seconds later
-    assert lines[2] == "step 30/100  loss 0.20000  10.0 it/s  1300 Gaussians  1.0 MiB, 7.0 s left"
+    assert lines[2] == "step 30/100  loss 0.20000  10.0 it/s  1300 Gaussians  1.0 MiB  7.0 s left"
 
 
 def test_a_failure_is_left_to_whoever_started_the_run() -> None:
@@ -256,3 +257,48 @@ def test_a_full_disk_is_one_sentence_and_closing_is_quiet() -> None:
     with pytest.raises(OutputError, match="No space left"):
         lines(Warned("anything"))
     lines.close()
+
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize("limit", [{}, {"limit": 1023 * 2**20}])
+def test_the_line_about_memory_at_the_start_fits_80_columns(limit: dict[str, int]) -> None:
+    counts = {"low_gaussians": 120_000, "high_gaussians": 480_000}
+    memory = {"low": 999 * 2**20, "high": 1023 * 2**20, **counts, **limit}
+    said = sentence(Started({}, 0, 1200, ["a.png"], [], memory=memory)).splitlines()
+    assert len(said) == 2 and len(said[1]) <= 80 and "999.0 to 1023.0 MiB" in said[1]
+    assert said[1].endswith("120.0 to 480.0 k Gaussians")
+
+
+def test_a_forecast_is_told_once_and_again_when_it_changes_or_becomes_one_number() -> None:
+    stream = io.StringIO()
+    listener = PlainProgress(stream, now=lambda: 0.0)
+    listener(Started({"iterations": 30_000}, 0, 1200, ["a.png"], []))
+    ranges = [
+        (0, 0),
+        (GIB, 4 * GIB),
+        (GIB, 4 * GIB),
+        (GIB, 3 * GIB),
+        (2 * GIB, 2.6 * GIB),
+        (2.4 * GIB, 2.5 * GIB),
+    ]
+    for number, (low, high) in enumerate(ranges):
+        held = Progress(12_340 + number, 1.0, 0.1, 999_949, 0.1, {}, 1023 * 2**20)
+        listener(dataclasses.replace(held, forecast_low_bytes=int(low), forecast_bytes=int(high)))
+    told = [line for line in stream.getvalue().splitlines() if "memory:" in line]
+    assert told == [
+        "[step 12341] memory: 1023.0 MiB now, 1.0 to 4.0 GiB at its peak",
+        "[step 12343] memory: 1023.0 MiB now, 1.0 to 3.0 GiB at its peak",
+        "[step 12345] memory: 1023.0 MiB now, at most 2.5 GiB at its peak",
+    ]
+
+
+def test_lines_of_a_log_keep_to_80_columns() -> None:
+    stream = io.StringIO()
+    listener = PlainProgress(stream, now=iter([0.0, 0.0, 9.0, 9.0]).__next__)
+    listener(Started({"iterations": 30_000}, 0, 1200, ["a.png"], []))
+    for step, seconds in ((12_330, 1000.0), (12_340, 1001.5)):
+        listener(Progress(step, seconds, 0.12345, 999_949, 0.4, {}, 1023 * 2**20))
+    last = stream.getvalue().splitlines()[-1]
+    assert len(last) <= 80 and last.startswith("step 12340/30000") and last.endswith("left")

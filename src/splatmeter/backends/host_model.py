@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,8 +27,8 @@ from splatmeter.gaussians import filter3d, gaussians
 from splatmeter.ops import F32, F64, HARMONICS_WIDTH, Pinhole, RasterSettings, Similarity, Table, empty_table
 from splatmeter.units import bytes_text, count_text
 
-CHUNK_ROWS = 65_536
-"""Rows brought up to date at a time where a copy is read: moments are copied for these only."""
+CHUNK_ROWS = 8192
+"""Rows brought up to date at a time where a copy is read: moments are copied for these only, 6 MiB."""
 
 _NO_NUMBERS = Similarity(math.nan, math.nan)
 
@@ -47,7 +47,13 @@ class Done:
         return self.similarity
 
 
-def host_memory(per_gaussian: int, per_pixel: int, fixed: int) -> EngineMemory:
+def host_memory(
+    per_gaussian: int,
+    per_pixel: int,
+    fixed: int,
+    buffers: Callable[[], int] = lambda: 0,
+    per_pair: int = 0,
+) -> EngineMemory:
     """Of an engine that lives in this process."""
     return EngineMemory(
         per_gaussian=per_gaussian,
@@ -57,6 +63,8 @@ def host_memory(per_gaussian: int, per_pixel: int, fixed: int) -> EngineMemory:
         held=lambda: memory.resident_bytes(),
         peak=lambda: memory.peak_bytes(),
         reset_peak=lambda: memory.reset_peak(),
+        buffers=buffers,
+        per_pair=per_pair,
     )
 
 
@@ -89,6 +97,10 @@ class HostModel(ABC):
 
     @abstractmethod
     def _pending(self) -> Pending | None: ...
+
+    @abstractmethod
+    def _spare_buffers(self) -> None:
+        """Choosing and moving rows takes memory for a moment; what only steps need gives way to it."""
 
     @abstractmethod
     def _let_go(self) -> None:
@@ -130,10 +142,12 @@ class HostModel(ABC):
         if plan is None:
             return Change(0, 0, 0)
         self.settle()
+        self._spare_buffers()
         return self._perform(plan(self._table, rule))
 
     def prune(self, lowest_opacity: float) -> Change:
         self.settle()
+        self._spare_buffers()
         return self._perform(removal(prune.faint(self._table, lowest_opacity)))
 
     def _perform(self, operation: Operation) -> Change:
@@ -269,6 +283,9 @@ class ComposedModel(HostModel):
 
     def _pending(self) -> Pending | None:
         return self._adam.pending()
+
+    def _spare_buffers(self) -> None:
+        pass
 
     def _let_go(self) -> None:
         pass

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from splatmeter.backend import Backend
-from splatmeter.listeners.progress import span
+from splatmeter.listeners.memory_words import span
 from splatmeter.photos.whole import require_whole
 from splatmeter.scene.scene import Scene, load_scene
 from splatmeter.train.assemble import predicted

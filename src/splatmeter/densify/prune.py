@@ -25,6 +25,9 @@ LARGEST_SHARE = 0.1
 
 RESET_OPACITY = 0.01
 
+BLOCK_ROWS = 65_536
+"""Opacities are reset for so many rows at a time: filters in double precision take 100 bytes a row."""
+
 
 def faint(table: Table, threshold: float) -> NDArray[np.bool_]:
     """By the raw opacity, without the 3D filter, as in the original; what is not a number goes as well."""
@@ -47,9 +50,17 @@ def reset_opacities(table: Table) -> None:
     Where it is below already nothing changes. Elsewhere o' = c o with the filter's coefficient c, so the
     stored opacity that gives 0.01 is o * 0.01 / o'. The table must be settled.
     """
-    filtered = gaussians.filtered_opacities(table).astype(np.float64)  # [N]
-    high = filtered > RESET_OPACITY  # [N]
-    opacities = gaussians.opacities(table).astype(np.float64)[high] * (RESET_OPACITY / filtered[high])
-    table.geometry[high, OPACITY_LOGITS] = gaussians.logit(opacities)
+    for start in range(0, table.count, BLOCK_ROWS):
+        part = slice(start, start + BLOCK_ROWS)
+        moments = (table.geometry_moments[:0], table.harmonics_first[:0], table.harmonics_second[:0])
+        _lower(Table(table.geometry[part], table.harmonics[part], *moments))
     table.geometry_moments[:, OPACITY_LOGITS] = 0
     table.geometry_moments[:, SECOND_GEOMETRY + OPACITY_LOGITS] = 0
+
+
+def _lower(rows: Table) -> None:
+    """In place: the rows are a view of the table."""
+    filtered = gaussians.filtered_opacities(rows).astype(np.float64)  # [R]
+    high = filtered > RESET_OPACITY  # [R]
+    opacities = gaussians.opacities(rows).astype(np.float64)[high] * (RESET_OPACITY / filtered[high])
+    rows.geometry[high, OPACITY_LOGITS] = gaussians.logit(opacities)

@@ -37,6 +37,7 @@ class Surgery:
         first_child = len(kept) + len(cloned)
         means = table.geometry[sources, MEANS]  # [M, 3]
         means[first_child:] += self.division.offsets(table.geometry[split], split, self.seed, self.step)
+        del kept, cloned  # while rows move, every array counts
         changed, order = rearranged(table, sources, fresh, means, hands)
         children = np.flatnonzero(order >= first_child)  # [2K] rows in the new table
         changed.geometry[children, MEANS] = means[order[children]]

@@ -19,6 +19,8 @@ from splatmeter.events import (
     Started,
     Warned,
 )
+from splatmeter.listeners import memory_words
+from splatmeter.listeners.memory_words import Forecasts
 from splatmeter.units import bytes_text, count_text, duration_text
 
 QUIET_SECONDS = 5.0
@@ -29,6 +31,8 @@ WORTH_TELLING = 0.15
 SMALLEST_BAR = 4
 """Columns that the bar keeps."""
 _GAP = "  "
+WIDTH = 80
+"""Columns that lines in logs and pipes keep to."""
 
 
 class Speed:
@@ -53,8 +57,9 @@ def sentence(event: Event) -> str:
     started the run says it: telling it here too would say everything twice."""
     if isinstance(event, Started):
         begin = f"From step {event.step}" if event.step else "Training"
+        needed = "".join(f"\n{line}" for line in [memory_words.at_the_start(event)] if line)
         exposed = "\nExposures are learned." if event.config.get("exposure", "none") != "none" else ""
-        return f"{begin}: {count_text(event.gaussians)} Gaussians, {_photos(event)}{_memory(event)}{exposed}"
+        return f"{begin}: {count_text(event.gaussians)} Gaussians, {_photos(event)}{needed}{exposed}"
     if isinstance(event, Evaluated):
         values = "  ".join(f"{name} {_metric(name, value)}" for name, value in event.metrics.items())
         fitted = "" if event.exposure == "none" else f", exposure protocol {event.exposure}"
@@ -85,31 +90,6 @@ def _photos(event: Started) -> str:
         size = " {}{}x{}".format("up to " if len(event.photo_sizes) > 1 else "of ", *event.photo_sizes[0])
     tests = f", {len(event.test_images)} for tests" if event.test_images else ""
     return f"{len(event.train_images)} photos{size}{tests}"
-
-
-def _memory(event: Started) -> str:
-    """A second line."""
-    told = event.memory
-    if not {"low", "high", "low_gaussians", "high_gaussians"} <= set(told):
-        return ""
-    counts = span(count_text(told["low_gaussians"]), count_text(told["high_gaussians"]))
-    needed = span(bytes_text(told["low"]), bytes_text(told["high"]))
-    limit = f", limit {bytes_text(told['limit'])}" if "limit" in told else ""
-    return f"\nMemory: {needed} expected, {counts} Gaussians{limit}"
-
-
-def span(low: str, high: str) -> str:
-    """'0.6 to 3.4 GiB': a unit that both have is said once."""
-    number, _, unit = low.partition(" ")
-    if low == high:
-        return low
-    return f"{number} to {high}" if unit == high.partition(" ")[2] else f"{low} to {high}"
-
-
-def _held(event: Progress) -> str:
-    """What the process holds, and at its peak will hold as far as that is known."""
-    later = f" of {bytes_text(event.forecast_bytes)}" if event.forecast_bytes else ""
-    return bytes_text(event.memory_bytes) + later
 
 
 def _metric(name: str, value: float) -> str:
@@ -155,6 +135,7 @@ class PlainProgress:
         self._last = -QUIET_SECONDS
         self._iterations = 0
         self._plans = Plans()
+        self._forecasts = Forecasts()
         self._speed = Speed()
 
     def __call__(self, event: Event) -> None:
@@ -166,6 +147,8 @@ class PlainProgress:
                 self._say(sentence(event))
         elif isinstance(event, Progress):
             self._speed.note(event.step, event.clock_seconds)
+            if self._forecasts.worth_telling(event):
+                self._say(memory_words.on_the_way(event))
             if self._now() - self._last < QUIET_SECONDS:
                 return
             self._last = self._now()
@@ -178,12 +161,17 @@ class PlainProgress:
 
     def _line(self, event: Progress) -> str:
         speed = self._speed.value
-        pace = f"{speed:.1f} it/s  " if speed else ""  # unknown at the first report
-        rest = f", {duration_text((self._iterations - event.step) / speed)} left" if speed else ""
-        return (
-            f"step {event.step}/{self._iterations}  loss {event.loss:.5f}  {pace}"
-            f"{count_text(event.gaussians)} Gaussians  {_held(event)}{rest}"
-        )
+        pace = [(2, f"{speed:.1f} it/s")] if speed else []  # unknown at the first report
+        rest = [(1, f"{duration_text((self._iterations - event.step) / speed)} left")] if speed else []
+        parts = [
+            (0, f"step {event.step}/{self._iterations}"),
+            (3, f"loss {event.loss:.5f}"),
+            *pace,
+            (4, f"{count_text(event.gaussians)} Gaussians"),
+            (5, bytes_text(event.memory_bytes)),
+            *rest,
+        ]
+        return fitting(parts, WIDTH)
 
     def _say(self, text: str) -> None:
         self._stream.write(text + "\n")
@@ -209,6 +197,7 @@ class BarProgress:
         self._task: Any = None
         self._iterations = 0
         self._plans = Plans()
+        self._forecasts = Forecasts()
         self._speed = Speed()
 
     def __call__(self, event: Event) -> None:
@@ -228,6 +217,8 @@ class BarProgress:
             self._bar.start()
         elif isinstance(event, Progress) and self._task is not None:
             self._speed.note(event.step, event.clock_seconds)
+            if self._forecasts.worth_telling(event):
+                self._bar.console.print(memory_words.on_the_way(event), markup=False, soft_wrap=True)
             room = self._bar.console.width - SMALLEST_BAR - 1
             details = fitting(self._details(event), room)
             self._bar.update(self._task, completed=event.step, details=details)
@@ -245,7 +236,7 @@ class BarProgress:
             *pace,
             (3, f"loss {event.loss:.5f}"),
             (4, f"{count_text(event.gaussians)} Gaussians"),
-            (5, _held(event)),
+            (5, bytes_text(event.memory_bytes)),
             *rest,
         ]
 

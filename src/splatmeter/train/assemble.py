@@ -16,7 +16,7 @@ from splatmeter.gaussians import initialize
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.photos.whole import require_whole
 from splatmeter.scene.scene import PointCloud, Scene, load_scene
-from splatmeter.train import checkpoint, exposure, import_pth, progressive
+from splatmeter.train import checkpoint, container, exposure, import_pth, progressive
 from splatmeter.train.checkpoint import Resumed
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.first_look import FirstLook, begin
@@ -117,15 +117,17 @@ def _moving_parts(
 def predicted(config: TrainConfig, scene: Scene, backend: Backend) -> Prediction:
     """Of the run as it would start: from points, or from a checkpoint. Refuses what the engine cannot do."""
     exposure.require(config, backend)
-    gaussians = _expected_gaussians(scene, config, starting_checkpoint(config))
-    return predict(config, scene, backend.memory, gaussians)
+    start = starting_checkpoint(config)
+    gaussians = _expected_gaussians(scene, config, start)
+    return predict(config, scene, backend.memory, gaussians, from_points=start is None)
 
 
 def _expected_gaussians(scene: Scene, config: TrainConfig, start: Path | None) -> int:
-    """One per point, or as many as a checkpoint of this size can hold."""
+    """One per point, or those of the checkpoint: where it does not tell, as many as its size can hold."""
     if start is None or not start.is_file():
         return _first_points(scene, config).count
-    return start.stat().st_size // memory.HELD_BYTES_PER_GAUSSIAN
+    told = container.rows_of(start, "geometry") if start.suffix == checkpoint.SUFFIX else None
+    return start.stat().st_size // memory.HELD_BYTES_PER_GAUSSIAN if told is None else told
 
 
 def _first_points(scene: Scene, config: TrainConfig) -> PointCloud:

@@ -85,6 +85,18 @@ def read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     return arrays, json.loads(metadata["state"])
 
 
+def rows_of(path: Path, array: str) -> int | None:
+    """How many an array has, by the file's header alone; None where that does not say."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            header, _ = _read_header(path, file, size)
+        rows, width = map(int, header[array]["shape"])
+        return rows if 0 <= rows * width * 4 <= size else None
+    except (OSError, CheckpointError, KeyError, IndexError, TypeError, ValueError):
+        return None  # whoever reads the whole file will say what is wrong
+
+
 _REMEDY = "Use an earlier checkpoint or copy the file again."
 
 

@@ -1,20 +1,25 @@
-"""How many Gaussians and how much memory a run will need: a range before it starts, a number on the way.
+"""How many Gaussians and how much memory a run will need: a range before it starts, another on the way.
 
-Gaussians are added ever more slowly: what a step adds falls with a power of its number, at least with the
-square root, and faster where the latest densifications show it. Rather too much than too little is told.
+How much memory a number of Gaussians takes is known (prediction.py); how many there will be is not. While a
+set still bursts, its next densifications may go on as the latest or die away, so the range is wide. Once it
+grows by a few percent at a time, what a step adds falls with a power of its number, at least with the square
+root, and faster where the latest densifications show it. Rather too much than too little is told.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
+from splatmeter.densify.strategies.mcmc import GROWTH
 from splatmeter.scene.scene import Scene
+from splatmeter.train import progressive
 from splatmeter.train.config import TrainConfig
 
 FIRST_SHARE = 5
@@ -22,36 +27,50 @@ FIRST_SHARE = 5
 REMEMBERED = 7
 """Densifications over which the present growth is measured."""
 BURSTING = 1.06
-"""A set that grows faster than that in one densification will slow down soon, but nobody knows how soon."""
-MARGIN = 1.05
-"""For the evaluation that is still to come, and for views that need more than any before."""
+"""A set that grows faster than that in one densification will slow down, but nobody knows how soon."""
+FASTER_YET = 2
+"""For so many densifications more, a burst may speed up as it did in the latest ones."""
+EARLY_BURST = 1.5
+"""A set that still grows faster than that may do so for one more."""
+MOST_SPEEDING_UP = 5.0
+LARGER_PHOTOS = 1.3
+"""Photos of the next size show detail that asks for more Gaussians: measured with --preset fast."""
 SLOWEST, FASTEST = 0.5, 4.0
 """Powers of the step's number with which additions fall."""
 TRUST = 0.7
 """Share of what the latest densifications say beyond the slowest fall that is believed."""
+TRUST_IN_A_BURST = 0.5
+STEEPEST = (2.0, 6.0)
+"""The same powers if growth dies away: for the lower end of a range."""
+CERTAIN = 0.6
+"""Share that is sure of what even then would be added."""
 AGREEING = 3
-"""Latest forecasts of which the largest counts: after opacities were reset, growth rests for a while."""
-MOVING_BYTES = 650
-"""Of a Gaussian, on top of what is held, while rows move."""
-FEWEST = 4
-"""Densifications before which there is no growth to measure."""
+"""Latest forecasts of which the widest range counts: after opacities were reset, growth rests for a while."""
 
-RANGE = (0.45, 2.5)
+RANGE = (0.45, 4.0)
 """By so much scenes differ from what is typical of their kind: benchmarks/results/memory_forecast.md."""
 TYPICAL_STEPS = 7000
+RANDOM_POINTS = ("blender", "multiscale")
+"""Kinds of scenes whose points are drawn at random, and tell nothing."""
+
+
+class Range(NamedTuple):
+    low: int
+    high: int
 
 
 def typical_gaussians(scene: Scene) -> float:
     """After TYPICAL_STEPS. Many points mean rich detail; the size of photos matters little."""
     pixels = max(view.camera.width * view.camera.height for view in scene.train)
-    if scene.kind in ("blender", "multiscale"):
-        return 120_000 * (pixels / 160_000) ** 0.3  # their random points tell nothing
+    if scene.kind in RANDOM_POINTS:
+        return 120_000 * (pixels / 160_000) ** 0.3
     return 200_000 * (scene.points.count / 4000) ** 0.6 * (pixels / 300_000) ** 0.2
 
 
 def last_growth(config: TrainConfig) -> int:
-    """The step after which no Gaussians are added any more."""
-    return min(config.iterations, config.densify_until_iter)
+    """The last step after which Gaussians are added."""
+    last = min(config.iterations, config.densify_until_iter) - 1
+    return max(0, last // config.densification_interval * config.densification_interval)
 
 
 def expected_gaussians(config: TrainConfig, scene: Scene, start: int) -> tuple[int, int]:
@@ -73,51 +92,112 @@ class Forecast:
     """Listens to the run it tells about."""
 
     config: TrainConfig
-    per_gaussian: int
+    bytes_with: Callable[[int], int]
+    """At the peak, with so many Gaussians."""
+    least: float
+    """Share of that which is needed for certain."""
     budget: int | None = None
     _counts: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
-    _told: deque[float] = field(default_factory=lambda: deque(maxlen=AGREEING))
+    _told: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=AGREEING))
+
+    def begin(self, step: int, gaussians: int) -> None:
+        """Before the first densification that it hears of."""
+        interval = self.config.densification_interval
+        self._counts.append((max(self.config.densify_from_iter, step // interval * interval), gaussians))
 
     def note(self, step: int, gaussians: int) -> None:
         """After each densification."""
         self._counts.append((step, gaussians))
-        if len(self._counts) < FEWEST or gaussians > BURSTING * self._counts[-2][1]:
-            self._told.clear()
+        if len(self._counts) > 1 and gaussians > BURSTING * self._counts[-2][1]:
+            self._told.clear()  # each says more than the one before
+        if self.config.densification == "mcmc":
+            rounds = (last_growth(self.config) - step) // self.config.densification_interval
+            many = gaussians * (1 + GROWTH) ** min(rounds, 1000)
+            self._told.append((many, many))
         else:
-            self._told.append(grown(list(self._counts), last_growth(self.config)))
+            ahead = last_growth(self.config), self._larger_photos(step)
+            self._told.append(outlook(list(self._counts), *ahead))
 
-    def gaussians(self) -> int:
-        """At the end of growth; 0 while it is too early to tell."""
-        if not self._told:
-            return 0
-        most = max(self._told)
-        return round(most if self.budget is None else min(most, max(self._counts[-1][1], self.budget)))
+    def _larger_photos(self, step: int) -> bool:
+        """Whether they are still to come while Gaussians are added, or came too lately to show."""
+        stages = progressive.parse(self.config.progressive)
+        shown = step - 2 * self.config.densification_interval
+        return any(shown < stage.last < last_growth(self.config) for stage in stages)
 
-    def peak_bytes(self, step: int, so_far: int, held: int) -> int:
-        """From the peak so far and what is held now; 0 while it is too early to tell."""
-        if step * FIRST_SHARE < self.config.iterations:
-            return 0
-        if self.config.densification == "none" or step >= last_growth(self.config):
-            return round(MARGIN * so_far)
+    def gaussians(self) -> Range | None:
+        """At the end of growth; None before the first densification."""
         if not self._told:
-            return 0
+            return None
         now = self._counts[-1][1]
-        later = held + max(0, self.gaussians() - now) * self.per_gaussian + now * MOVING_BYTES
-        return round(MARGIN * max(so_far, later))
+        most = math.inf if self.budget is None else max(now, self.budget)
+        low, high = min(low for low, _ in self._told), max(high for _, high in self._told)
+        return Range(*(round(min(most, max(now, count))) for count in (low, high)))
+
+    def peak_bytes(self, step: int, so_far: int, gaussians: int) -> Range | None:
+        """From the peak so far and the Gaussians there are; None while it is too early to tell."""
+        if step * FIRST_SHARE < self.config.iterations:
+            return None
+        if self.config.densification == "none" or step > last_growth(self.config):
+            return Range(so_far, max(so_far, self.bytes_with(gaussians)))
+        counts = self.gaussians()
+        if counts is None:
+            return None
+        low, high = round(self.least * self.bytes_with(counts.low)), self.bytes_with(counts.high)
+        return Range(max(so_far, low), max(so_far, high))
 
 
-def grown(counts: Sequence[tuple[int, int]], end: int) -> float:
-    """Gaussians in the last step of growth, of (step, Gaussians) after the latest densifications."""
-    (first, before), (last, now) = counts[0], counts[-1]
+def outlook(counts: Sequence[tuple[int, int]], end: int, larger_photos: bool = False) -> tuple[float, float]:
+    """Fewest and most Gaussians at the end of growth, of (step, Gaussians) after densifications."""
+    now, before = counts[-1][1], counts[-2][1] if len(counts) > 1 else 0
+    fewest = now + CERTAIN * (fading(counts, end, *STEEPEST, trust=1.0) - now)
+    if larger_photos:
+        return fewest, now + LARGER_PHOTOS * (straight(counts, end) - now)
+    burst = len(counts) <= FASTER_YET or now > BURSTING * before
+    return fewest, bursting(counts, end) if burst else fading(counts, end, SLOWEST, FASTEST, TRUST)
+
+
+def bursting(counts: Sequence[tuple[int, int]], end: int) -> float:
+    """As the latest additions go on: in a straight line, or below it once they keep falling."""
+    latest = _latest(counts)
+    if len(latest) > FASTER_YET and all(one > two for one, two in pairwise(latest)):
+        return fading(counts[-2 - FASTER_YET :], end, 0.0, FASTEST, TRUST_IN_A_BURST)
+    return straight(counts, end)
+
+
+def straight(counts: Sequence[tuple[int, int]], end: int) -> float:
+    """Every step adds as many as the best of the latest, or more where additions still rise."""
+    last, now = counts[-1]
+    latest = _latest(counts)
+    if not latest:
+        return now
+    rounds = FASTER_YET + (now > EARLY_BURST * counts[-2][1])
+    faster = max(1.0, (latest[-1] / latest[0]) ** (rounds / max(1, len(latest) - 1)))
+    return now + max(latest) * min(MOST_SPEEDING_UP, faster) * max(0, end - last)
+
+
+def fading(
+    counts: Sequence[tuple[int, int]], end: int, slowest: float, fastest: float, trust: float
+) -> float:
+    """Additions go on from the latest and fall with a power of the step's number."""
+    last, now = counts[-1]
     if end <= last:
         return now
-    rates = [((a + b) / 2, (n - m) / (b - a)) for (a, m), (b, n) in pairwise(counts)]
-    power, rate = SLOWEST, max(0.0, (now - before) / (last - first))
-    if all(rate > 0 for _, rate in rates):
-        steps, added = np.log([step for step, _ in rates]), np.log([rate for _, rate in rates])
-        falls = -float(np.polyfit(steps, added, 1)[0])
-        power = min(FASTEST, max(SLOWEST, SLOWEST + TRUST * (falls - SLOWEST)))
-        rate = math.exp(float(added.mean()) - power * (math.log(last) - float(steps.mean())))
+    rates = [(step, rate) for step, rate in _rates(counts) if rate > 0]  # a reset's dip comes and goes
+    if not rates:
+        return now
+    steps, added = np.log([step for step, _ in rates]), np.log([rate for _, rate in rates])
+    falls = -float(np.polyfit(steps, added, 1)[0]) if len(rates) > 1 else slowest
+    power = min(fastest, max(slowest, slowest + trust * (falls - slowest)))
+    rate = math.exp(float(added.mean()) - power * (math.log(last) - float(steps.mean())))
     ratio = end / last
     gain = math.log(ratio) if abs(power - 1) < 1e-6 else (ratio ** (1 - power) - 1) / (1 - power)
     return now + rate * last * gain
+
+
+def _latest(counts: Sequence[tuple[int, int]]) -> list[float]:
+    return [rate for _, rate in _rates(counts) if rate > 0][-1 - FASTER_YET :]
+
+
+def _rates(counts: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
+    """Gaussians that a step adds, with the number of the step in the middle."""
+    return [((a + b) / 2, (n - m) / (b - a)) for (a, m), (b, n) in pairwise(counts) if b > a]

@@ -13,9 +13,9 @@ from splatmeter.events import Densified, Event, Failed, Finished, Progress, Save
 from splatmeter.memory import StagePeaks
 from splatmeter.train.assemble import Parts, assemble
 from splatmeter.train.config import TrainConfig
-from splatmeter.train.forecast import Forecast
 from splatmeter.train.judge import Judge
 from splatmeter.train.losses import NonFiniteLossError
+from splatmeter.train.memory_watch import MemoryWatch
 from splatmeter.train.session import (
     Session,
     refuse_used_folder,
@@ -44,6 +44,7 @@ def train(
     """
     config = with_output_folder(config)
     refuse_used_folder(config)
+    memory.give_large_arrays_back_at_once()
     peaks = StagePeaks(backend.memory.peak, backend.memory.reset_peak)
     peaks.enter("loading")
     command = command or Stopwatch()
@@ -71,11 +72,7 @@ class _Run:
         self.judge = judge
         self._safe_since = time.monotonic()
         self._told_full = False
-        self._forecast = Forecast(
-            parts.config,
-            parts.prediction.bytes_per_gaussian,
-            parts.step.densifier.settings.max_gaussians,
-        )
+        self._memory = MemoryWatch(parts, peaks)
         self.last_checkpoint = "" if parts.started_from is None else str(parts.started_from)
 
     def events(self, interrupted: Callable[[], bool]) -> Iterator[Event]:
@@ -141,7 +138,7 @@ class _Run:
         return "completed"
 
     def _note_growth(self, change: Densified) -> None:
-        self._forecast.note(change.step, change.gaussians)
+        self._memory.densified(change)
         if self.parts.keeper is not None:
             self.parts.keeper.densified(change)
 
@@ -161,7 +158,7 @@ class _Run:
         if entry is None:
             return
         self.parts.follow(keeper)
-        self._forecast.config = self.parts.config
+        self._memory.replanned()
         self.session.save_plan(keeper.whole())
         yield keeper.told(entry)
 
@@ -242,7 +239,8 @@ class _Run:
         state = self.parts.state
         state.catch_up()
         self.parts.backend.synchronize()
-        engine = self.parts.backend.memory
+        held = self._memory.parts()
+        expected = self._memory.forecast(held["peak"])
         return Progress(
             step=state.step,
             clock_seconds=self.parts.clock.seconds,
@@ -253,16 +251,11 @@ class _Run:
             sh_degree=state.sh_degree,
             passes=dict(self.parts.backend.timings()) | {WAITING: self.parts.photos.waited()},
             memory_bytes=memory.resident_bytes(),
-            device_memory_bytes=0 if engine.of_the_host else engine.held(),
-            forecast_bytes=self._forecast_bytes(),
+            device_memory_bytes=self._memory.device_bytes(),
+            forecast_bytes=expected.high,
+            forecast_low_bytes=expected.low,
+            memory_parts=held,
         )
-
-    def _forecast_bytes(self) -> int:
-        """On a card memory is reserved in advance: its peak tells nothing about growth."""
-        if not self.parts.backend.memory.of_the_host:
-            return 0
-        so_far = max(self.peaks.peaks.values(), default=0)
-        return self._forecast.peak_bytes(self.parts.state.step, so_far, memory.resident_bytes())
 
     def _finished(self, reason: str) -> Finished:
         state = self.parts.state
@@ -274,15 +267,8 @@ class _Run:
             loss=state.losses.average,
             loss_last_100=state.losses.recent_mean,
             mean_opacity=state.model.mean_opacity(),
-            peak_memory_bytes=self._peaks(),
+            peak_memory_bytes=self._memory.stages(),
         )
-
-    def _peaks(self) -> dict[str, int]:
-        """On a card what is held is reserved: said in the way in which others tell it too."""
-        found = dict(self.peaks.peaks)
-        if self.parts.backend.memory.of_the_host:
-            return found
-        return found | {f"{stage} reserved": size for stage, size in found.items()}
 
     def _bad_step_under_way(self) -> NonFiniteLossError | None:
         """Whatever else went wrong, steps that were handed over before it come first."""

@@ -11,7 +11,7 @@ from splatmeter.errors import CardUnavailable, NotEnoughMemory, UsageError
 from splatmeter.photos.photo import size_of
 from splatmeter.scene.scene import Scene
 from splatmeter.train.config import TrainConfig
-from splatmeter.train.forecast import expected_gaussians
+from splatmeter.train.forecast import RANDOM_POINTS, expected_gaussians
 from splatmeter.train.memory_cap import MemoryCap
 from splatmeter.train.step import LOOK_AHEAD
 from splatmeter.units import bytes_text, parse_bytes
@@ -22,7 +22,14 @@ DECODED_AT_ONCE = 3
 DECODING_BYTES_PER_PIXEL = 11
 """Of a file: the decoder's picture, the array of it, and the decoder's once more to resize it."""
 
-LEAST_OF_PREDICTED = 0.55
+RANDOM_REACH = 0.19
+"""Random points fill a cube: so much of their spacing, in tiles and in the image, is what one of them reaches
+beyond its own tile. Measured on chair_400: 6.6 tiles a point."""
+
+USUAL_TILES = 2
+"""That a Gaussian touches, as an engine's bytes a Gaussian have it."""
+
+LEAST_OF_PREDICTED = 0.75
 """Predictions are such that no run needs more; runs that need least need this share."""
 
 CACHE_SHARE = 4
@@ -46,6 +53,9 @@ class Prediction:
     expected_gaussians: tuple[int, int] = (0, 0)
     """The most there will be at a time, from and to, as scenes of this kind grow."""
     expected_bytes: tuple[int, int] = (0, 0)
+    early_bytes: int = 0
+    """Of the start: for photos on their way until all that are kept have been decoded once, and for random
+    points, which are large until the first densification."""
 
     def require(self) -> None:
         """Where the start, or the budget asked for, does not fit: NotEnoughMemory, or CardUnavailable."""
@@ -66,6 +76,11 @@ class Prediction:
                 f"but only {free}. Ask for at most {fitting}."
             )
 
+    def bytes_with(self, gaussians: int) -> int:
+        """At the peak of a run whose Gaussians are never more than that."""
+        more = (gaussians - self.gaussians) * self.bytes_per_gaussian
+        return max(self.start_bytes, self.start_bytes - self.early_bytes + more)
+
     def told(self) -> dict[str, int]:
         """For listeners."""
         low, high = self.expected_bytes
@@ -80,10 +95,16 @@ class Prediction:
         return "fewer points, --device cpu, or close other programs that use the card"
 
 
-def predict(config: TrainConfig, scene: Scene, engine: EngineMemory, gaussians: int) -> Prediction:
+def predict(
+    config: TrainConfig, scene: Scene, engine: EngineMemory, gaussians: int, from_points: bool = True
+) -> Prediction:
+    """`gaussians`: at the start, one a point or those of a checkpoint."""
     pixels = max(view.camera.width * view.camera.height for view in (*scene.train, *scene.test))
     kept = cache_bytes(config, scene, memory.available_bytes())
-    cap = _cap(config, scene, engine, pixels)
+    points = min(scene.points.count, config.max_gaussians or scene.points.count)
+    large = _large_points_bytes(engine, scene, points, pixels)
+    cap = _cap(config, scene, engine, pixels, large)  # the same for a run that is resumed
+    large = large if from_points else 0
     if cap is not None:
         kept = min(kept, cap.photo_bytes(gaussians))
     planned = _planned(config, gaussians, cap)
@@ -91,9 +112,13 @@ def predict(config: TrainConfig, scene: Scene, engine: EngineMemory, gaussians: 
     counts = (low, high) if cap is None else (min(low, planned), min(high, planned))
     # With a limit, photos have given way by then.
     kept_then = kept if cap is None else min(kept, cap.photo_bytes(planned))
+    early = _early_bytes(engine, scene, kept)
+    start = _needed(engine, scene, gaussians, pixels, kept) + large
+    least = LEAST_OF_PREDICTED * (_needed(engine, scene, counts[0], pixels, kept) - early)
+    most = max(start, _needed(engine, scene, counts[1], pixels, kept_then) - early)
     return Prediction(
         gaussians=gaussians,
-        start_bytes=_needed(engine, scene, gaussians, pixels, kept),
+        start_bytes=start,
         planned_gaussians=planned,
         planned_bytes=_needed(engine, scene, planned, pixels, kept_then),
         photo_cache_bytes=kept,
@@ -102,24 +127,39 @@ def predict(config: TrainConfig, scene: Scene, engine: EngineMemory, gaussians: 
         of_the_host=engine.of_the_host,
         cap=cap,
         expected_gaussians=counts,
-        expected_bytes=(
-            round(LEAST_OF_PREDICTED * _needed(engine, scene, counts[0], pixels, kept)),
-            _needed(engine, scene, counts[1], pixels, kept if cap is None else kept_then),
-        ),
+        expected_bytes=(min(round(least), most), most),
+        early_bytes=early + large,
     )
 
 
+def _large_points_bytes(engine: EngineMemory, scene: Scene, points: int, pixels: int) -> int:
+    """Of pairs that random points have at the start, beyond those that Gaussians have later."""
+    if scene.kind not in RANDOM_POINTS or not points:
+        return 0
+    tiles = (1 + RANDOM_REACH * math.sqrt(pixels) / points ** (1 / 3)) ** 2
+    return round(engine.per_pair * points * max(0.0, tiles - USUAL_TILES))
+
+
+def _early_bytes(engine: EngineMemory, scene: Scene, kept: int) -> int:
+    """Where all photos are kept: an evaluation decodes too, but one photo fewer at once."""
+    all_kept = kept >= sum(view.photo.nbytes for view in scene.train)
+    return decoding_bytes(scene) if all_kept and engine.of_the_host else 0
+
+
 def _needed(engine: EngineMemory, scene: Scene, gaussians: int, pixels: int, kept: int) -> int:
-    decoding = decoding_bytes(scene) if engine.of_the_host else 0
+    decoding = DECODED_AT_ONCE * decoding_bytes(scene) if engine.of_the_host else 0
     return engine.predicted(gaussians, pixels, kept + _ahead_bytes(scene, kept)) + decoding
 
 
-def _cap(config: TrainConfig, scene: Scene, engine: EngineMemory, pixels: int) -> MemoryCap | None:
+def _cap(
+    config: TrainConfig, scene: Scene, engine: EngineMemory, pixels: int, large: int
+) -> MemoryCap | None:
     if config.memory_bytes is None:
         return None
     if not engine.of_the_host:
         raise CardUnavailable("--memory is not there yet on a card: use --max-gaussians, or --device cpu.")
-    return MemoryCap(config.memory_bytes, _needed(engine, scene, 0, pixels, 0), engine.per_gaussian)
+    besides = _needed(engine, scene, 0, pixels, 0) + large
+    return MemoryCap(config.memory_bytes, besides, engine.per_gaussian)
 
 
 def _planned(config: TrainConfig, gaussians: int, cap: MemoryCap | None) -> int:
@@ -131,10 +171,10 @@ def _planned(config: TrainConfig, gaussians: int, cap: MemoryCap | None) -> int:
 
 
 def decoding_bytes(scene: Scene) -> int:
-    """Of the largest photo file, as often as one may be on its way from file to pixels at the same time."""
+    """Of the largest photo file, on its way from file to pixels."""
     files = {view.photo.path for view in (*scene.train, *scene.test)}
     largest = max(width * height for width, height in map(size_of, files))
-    return largest * DECODING_BYTES_PER_PIXEL * DECODED_AT_ONCE
+    return largest * DECODING_BYTES_PER_PIXEL
 
 
 def _ahead_bytes(scene: Scene, kept: int) -> int:

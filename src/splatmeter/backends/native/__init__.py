@@ -15,14 +15,20 @@ from splatmeter.errors import SplatmeterError
 
 __all__ = ["native_backend", "native_engine", "native_kernels", "usable_threads"]
 
-BYTES_PER_GAUSSIAN = 1200
-"""In training, densification included. benchmarks/memory_slope.py measures 964; in real scenes Gaussians
-cover more tiles. With the two numbers below, no run has needed more than predicted; small ones need less."""
+BYTES_PER_GAUSSIAN = 1010
+"""The table's 736, and the more of two: while rows move, one array twice (192) and where each row goes (41);
+in a step, what is visible (104) and for each tile that it touches a pair with its gradient (85), 2 a Gaussian
+where they are large for their number."""
 
-BYTES_PER_PIXEL = 150
-"""Render, gradient, loss, tiles, and what evaluations add."""
+BYTES_PER_PAIR = 85
+"""Pair, items, gradient: of one Gaussian in one tile."""
 
-PROCESS_BYTES = 160 * 2**20
+BYTES_PER_PIXEL = 110
+"""Images of a step (28), pairs of the largest Gaussians (24), and what an evaluation adds."""
+
+PROCESS_BYTES = 72 * 2**20
+"""Python with its packages, the scene, and small arrays; a thread takes a fifth of a MiB. It does not go with
+their number: with --memory they must not change how many Gaussians fit."""
 
 _NEW = OptimizerState()
 
@@ -50,7 +56,13 @@ def native_backend(threads: int | None = None, instruction_set: str | None = Non
 
 def backend_of(engine: Engine) -> Backend:
     kernels = engine.kernels()
-    held = host_memory(BYTES_PER_GAUSSIAN, BYTES_PER_PIXEL, PROCESS_BYTES)
+    held = host_memory(
+        BYTES_PER_GAUSSIAN,
+        BYTES_PER_PIXEL,
+        PROCESS_BYTES,
+        lambda: engine.native.workspace_bytes,
+        BYTES_PER_PAIR,
+    )
     return Backend(
         facts=_facts(engine.native.threads),
         memory=held,

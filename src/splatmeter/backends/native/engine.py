@@ -143,8 +143,7 @@ class Engine:
 
     def rearrange(self, table: Table, sources: NDArray[np.int64], fresh: NDArray[np.bool_]) -> Table:
         """One array at a time, each old one released as soon as it is copied: the peak is one array more,
-        less the workspace, which is given up meanwhile."""
-        self.native.release_workspace()
+        less the workspace, which was given up before."""
         sources = np.ascontiguousarray(sources, np.int64)
         fresh = np.ascontiguousarray(fresh, np.bool_)
         moved: dict[str, F32] = {}

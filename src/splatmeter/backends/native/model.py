@@ -28,6 +28,9 @@ class NativeModel(HostModel):
         self._handle: Any = None
         self._take_up(optimizer)
 
+    def _spare_buffers(self) -> None:
+        self._engine.native.release_workspace()
+
     def _let_go(self) -> None:
         self._handle = None
 

@@ -48,6 +48,13 @@ class Relocation:
 
     def perform(self, table: Table, hands: Hands) -> Table:
         """The old table is used up. Copies start with zero moments, their hosts keep theirs."""
+        self._share_out(table)
+        sources = np.concatenate([self.live, self.hosts])  # [M]
+        fresh = np.arange(len(sources)) >= len(self.live)  # [M]
+        return rearranged(table, sources, fresh, table.geometry[sources, MEANS], hands)[0]
+
+    def _share_out(self, table: Table) -> None:
+        """Those that will lie in one place look like the one that is there now."""
         times = np.bincount(self.hosts, minlength=table.count) + 1  # [N] Gaussians in each place
         opacity = np.minimum(gaussians.sigmoid(table.geometry[:, OPACITY_LOGITS]), HIGHEST_OPACITY)  # [N]
         shared = times > 1  # [N]
@@ -55,9 +62,6 @@ class Relocation:
         lowest = np.maximum(new_opacity, prune.LOWEST_OPACITY)
         table.geometry[shared, OPACITY_LOGITS] = gaussians.logit(lowest)
         table.geometry[shared, LOG_SCALES] += np.log(shrink)[:, None].astype(np.float32)
-        sources = np.concatenate([self.live, self.hosts])  # [M]
-        fresh = np.arange(len(sources)) >= len(self.live)  # [M]
-        return rearranged(table, sources, fresh, table.geometry[sources, MEANS], hands)[0]
 
 
 def plan(table: Table, rule: GrowthRule) -> Relocation:
