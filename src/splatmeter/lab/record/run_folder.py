@@ -109,10 +109,16 @@ def end_orphan(path: Path, work: Path) -> bool:
     """
     record = read_json(path / PROCESS)
     ended = _end_process(record)
+    remove_output(path, work)
+    return ended
+
+
+def remove_output(path: Path, work: Path) -> None:
+    """What an unfinished run has left under `work`, once nothing writes there any more."""
+    record = read_json(path / PROCESS)
     output = Path(str(record.get("output", ""))) if isinstance(record, dict) else Path()
     if output.parent == work.resolve():
         shutil.rmtree(output, ignore_errors=True)
-    return ended
 
 
 def _end_process(record: Any) -> bool:
