@@ -114,9 +114,8 @@ def _free_ports(count: int) -> list[int]:
 def _wait_until_idle(environment: dict[str, str], folder: Path) -> None:
     deadline = time.monotonic() + MOST_SECONDS
     while time.monotonic() < deadline:
-        told = subprocess.run(
-            ["sinfo", "--noheader", "--format=%T"], env=environment, capture_output=True, text=True, check=False
-        )
+        words = ["sinfo", "--noheader", "--format=%T"]
+        told = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
         if told.stdout.strip() == "idle":
             return
         time.sleep(0.2)
@@ -137,5 +136,6 @@ def _end(pid_file: Path) -> None:
 if __name__ == "__main__":
     if why_not():
         sys.exit(why_not())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the daemons are ended in any case
     with one_node_slurm() as variables:
         sys.exit(subprocess.run(sys.argv[1:], env={**os.environ, **variables}, check=False).returncode)

@@ -247,6 +247,8 @@ def _store_commands(commands: argparse._SubParsersAction) -> None:
     sql = _add(commands, "sql", "lab_store", "ask the index with SQL (read-only)")
     sql.add_argument("query")
     _add(commands, "rebuild", "lab_store", "build the index anew from the run folders")
+    merge = _add(commands, "merge", "lab_cluster", "take in the evidence of labs from other machines")
+    merge.add_argument("labs", type=Path, nargs="+", metavar="LAB", help="folder of another lab; only read")
 
 
 def _judge_commands(commands: argparse._SubParsersAction) -> None:

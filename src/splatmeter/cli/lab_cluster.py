@@ -58,3 +58,35 @@ def session_of(lab: Lab, plan: SessionPlan) -> Any:
 
     wanted = Wanted(int(plan.jobs["minutes"]), dict(plan.jobs["options"]))
     return JobSession(lab, plan, cluster_of(str(plan.jobs["on"]), wanted))
+
+
+def merge(chosen: argparse.Namespace) -> int:
+    """All labs or none; what contradicts is told one by one."""
+    from splatmeter.cli.lab import lab_folder
+    from splatmeter.cli.lab_text import clean
+    from splatmeter.lab.record.index import Index
+    from splatmeter.lab.record.lab import Lab
+    from splatmeter.lab.record.merge import merge as merged
+    from splatmeter.lab.record.merge import refused
+
+    lab = Lab(lab_folder(chosen)).checked()
+    found = merged(lab, [Lab(path).checked() for path in chosen.labs])
+    problem = refused(found)
+    if problem is not None:
+        for words in dict.fromkeys(words for merging in found for words in merging.conflicts):
+            print(clean(words))
+        raise problem
+    runs = Index(lab).rebuild()
+    for merging in found:
+        print(_told(merging))
+    print(f"The index has {runs} runs; `splatmeter lab compare` tells what they say together.")
+    return 0
+
+
+def _told(merging: Any) -> str:
+    words = [f"{len(merging.new)} new session{'s' if len(merging.new) != 1 else ''}"]
+    words += [f"{len(merging.grown)} that went on"] if merging.grown else []
+    words += [f"{len(merging.known)} known already"] if merging.known else []
+    left = ", ".join(merging.unfinished)
+    more = f"; not ended there, so left out: {left}" if left else ""
+    return f"{merging.source.root}: {', '.join(words)}{more}."

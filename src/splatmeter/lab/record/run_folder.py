@@ -21,6 +21,8 @@ from splatmeter.lab.executor import Arrival, Command, signal_group
 RESULT = "result.json"
 EVENTS = "events.jsonl"
 PROCESS = "process.json"
+BLOCK = "block.json"
+"""Of an attempt at a block, beside its runs: written when all of them have their results."""
 
 
 class RunFolder:
@@ -79,6 +81,15 @@ def _told_in_a_sentence(path: Path) -> Iterator[None]:
             f"cannot write what the run says into {path}: {problem.strerror}. The run is lost; free some"
             " space and `splatmeter lab resume`"
         ) from None
+
+
+def complete(attempt: Path) -> bool:
+    """Whether an attempt at a block counts: all its arms have ended, and no earlier attempt did it too."""
+    if not (attempt / BLOCK).exists():
+        return False
+    block, _, number = attempt.name.partition(".")
+    earlier = range(1, int(number)) if number.isdigit() else ()
+    return not any((attempt.with_name(f"{block}.{other}") / BLOCK).exists() for other in earlier)
 
 
 def arrivals(path: Path) -> list[Arrival]:

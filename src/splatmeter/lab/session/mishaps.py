@@ -13,7 +13,7 @@ from splatmeter.lab.environment import machine_identity
 from splatmeter.lab.patience import SHORTEST_LIMIT, TIMES_THE_SLOWEST
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab, begun_sessions
-from splatmeter.lab.session.plan import SessionPlan, protocol_of
+from splatmeter.lab.session.plan import SessionPlan, place_of, protocol_of
 
 _RUN = re.compile(r"\d+-(?P<label>.+?)(?:\.failed\d+)?")
 FEWEST_INTERRUPTED, MOST_INTERRUPTED = 3, 0.25
@@ -95,7 +95,7 @@ def _removed(lab: Lab, plan: SessionPlan, named: tuple[str, str]) -> list[Findin
         if not phases <= set(measured) or (lab.sessions / name / "session.json").exists():
             continue
         sentence = f"Session {name}, in which {' and '.join(sorted(phases))} were measured too, is gone"
-        if number > plan.sequence:
+        if number > place_of(lab, plan.session):
             sentence += ", and it was newer than this one: put it back, or measure again."
             findings.append(Finding("removed session", sentence, Severity.DOUBT, name))
         else:

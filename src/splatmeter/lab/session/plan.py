@@ -19,7 +19,7 @@ from splatmeter.lab.order_of_time import place_in_order, utc_now
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol, check
 from splatmeter.lab.plan.scenes import SceneEntry
-from splatmeter.lab.record.lab import Lab, next_sequence
+from splatmeter.lab.record.lab import Lab, next_sequence, read_plan
 
 FEWEST_BLOCKS = 4
 MOST_BLOCKS_UNDECIDED = 100
@@ -279,8 +279,13 @@ def unfinished(lab: Lab) -> list[str]:
     return [name for name in in_order(lab) if not (lab.sessions / name / "ended.json").exists()]
 
 
+def place_of(lab: Lab, session: str) -> float:
+    """Among the lab's sessions: later ones have larger numbers."""
+    return place_in_order(read_plan(lab.sessions / session / "session.json") or {})
+
+
 def in_order(lab: Lab) -> list[str]:
     """All sessions, oldest first."""
-    plans = {path.parent.name: read_json(path) for path in lab.sessions.glob("*/session.json")}
+    plans = {path.parent.name: read_plan(path) for path in lab.sessions.glob("*/session.json")}
     known = {name: plan for name, plan in plans.items() if isinstance(plan, dict)}
     return sorted(known, key=lambda name: (place_in_order(known[name]), name))
