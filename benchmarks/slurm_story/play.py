@@ -20,11 +20,10 @@ from pathlib import Path
 
 OURS = (sys.executable, "-m", "splatmeter")
 NOTE = (
-    "The quick built-in scene, so short runs. The job of block 2 was killed in the middle of a run"
+    "The quick built-in scene, so short runs. The job of one block was killed in the middle of a run"
     " (`scancel --signal=KILL --full`); the lab submitted that block again, and what the killed job had begun"
     " is kept and counts for nothing."
 )
-KILLED_BLOCK = 1
 
 
 def main() -> int:
@@ -71,16 +70,17 @@ def run(*words: str) -> None:
 
 
 def kill_once(lab: Path) -> None:
-    """Kills the first job of the second block, while one of its runs is under way."""
-    if not list(lab.glob(f"sessions/*/blocks/{KILLED_BLOCK:03d}.1/*-*/process.json")):
+    """Kills one job that is not the first, while one of its runs is under way."""
+    done = lab / "killed"
+    for running in () if done.exists() else lab.glob("sessions/*/blocks/*/*-*/process.json"):
+        if running.parent.parent.name.startswith("000"):
+            continue
+        job = json.loads((running.parent / "command.json").read_text())["identity"]["job"]
+        number = json.loads((running.parents[3] / "jobs" / job / "submitted.json").read_text())["id"]
+        subprocess.run(["scancel", "--signal=KILL", "--full", number], check=True)
+        done.write_text(f"{number}\n")
+        print(f"killed job {number}", flush=True)
         return
-    for told in lab.glob(f"sessions/*/jobs/block-{KILLED_BLOCK:03d}.1/submitted.json"):
-        done = lab / "killed"
-        if not done.exists():
-            number = json.loads(told.read_text())["id"]
-            subprocess.run(["scancel", "--signal=KILL", "--full", number], check=True)
-            done.write_text(f"{number}\n")
-            print(f"killed job {number}", flush=True)
 
 
 if __name__ == "__main__":

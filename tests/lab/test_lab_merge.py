@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import shutil
 from pathlib import Path
@@ -22,16 +23,24 @@ from splatmeter.lab.session.verdicts import judged
 HERE, THERE = "aaaa11112222", "bbbb33334444"
 
 
-@pytest.fixture
-def labs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Lab, Lab]:
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same question on two hosts, each with a lab of its own."""
-    found = []
+    folder = tmp_path_factory.mktemp("hosts")
     for place, machine in enumerate((HERE, THERE)):
-        pretend(monkeypatch, machine)
-        lab = lab_on(tmp_path / machine)
-        measured(lab, lambda block: None, seed=place, blocks=6)
-        found.append(lab)
-    return found[0], found[1]
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+            pretend(monkeypatch, machine)
+            measured(lab_on(folder / machine), lambda block: None, seed=place, blocks=4)
+    return folder
+
+
+@pytest.fixture
+def labs(originals: Path, tmp_path: Path) -> tuple[Lab, Lab]:
+    here, there = (
+        Lab(Path(shutil.copytree(originals / machine, tmp_path / machine))) for machine in (HERE, THERE)
+    )
+    return here, there
 
 
 def conflicts(lab: Lab, *sources: Lab) -> str:
@@ -53,7 +62,7 @@ def test_two_hosts_make_one_comparison_with_two_machines(labs: tuple[Lab, Lab]) 
     assert evidence(here) == before  # nothing lost, nothing edited
     found = judged(here, "baseline", "candidate")
     assert found.verdict.kind is VerdictKind.FASTER and "2 machines that agree" in found.verdict.sentence
-    assert [part.speed.main.blocks for part in found.comparison.machines] == [6, 6]
+    assert [part.speed.main.blocks for part in found.comparison.machines] == [4, 4]
     Index(here).rebuild()
     assert judged(here, "baseline", "candidate").verdict == found.verdict
 
@@ -90,8 +99,24 @@ def test_a_lab_is_not_merged_with_itself_nor_doubled_by_its_copy(
 def test_one_lab_given_twice_under_two_names_is_one(labs: tuple[Lab, Lab], tmp_path: Path) -> None:
     here, there = labs
     copy = Lab(Path(shutil.copytree(there.root, tmp_path / "copy")))
+    (copy.root / "phases" / "third.toml").write_text(
+        (copy.root / "phases" / "candidate.toml").read_text().replace('name = "candidate"', 'name = "third"')
+    )
     merge(here, [there, copy])
     assert len(plans.in_order(here)) == 2
+    assert merge(there, [copy])[0].known  # and the phase that only one of them has came along
+    assert "third" in here.phases.names()
+
+
+def test_labs_that_contradict_each_other_are_refused_though_neither_contradicts_this_one(
+    labs: tuple[Lab, Lab], tmp_path: Path
+) -> None:
+    here, there = labs
+    copy = Lab(Path(shutil.copytree(there.root, tmp_path / "copy")))
+    result = next(copy.sessions.rglob("result.json"))
+    result.write_text(result.read_text().replace('"seconds"', '"Seconds"'))
+    assert "is here too, with another" in conflicts(here, there, copy)
+    assert len(plans.in_order(here)) == 1
 
 
 def test_what_differs_is_named_and_nothing_is_taken(labs: tuple[Lab, Lab]) -> None:
@@ -132,13 +157,13 @@ def test_a_session_that_was_copied_half_way_grows_and_one_that_went_on_twice_doe
     merge(here, [there])
     name = plans.in_order(there)[0]
     whole = evidence(here)
-    for missing in ("ended.json", "blocks/005.1"):
+    for missing in ("ended.json", "blocks/003.1"):
         path = here.sessions / name / missing
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     assert merge(here, [there])[0].grown == [name] and evidence(here) == whole
-    (here.sessions / name / "blocks" / "006.1").mkdir()
-    (here.sessions / name / "blocks" / "006.1" / "block.json").write_text("{}")
-    shutil.rmtree(here.sessions / name / "blocks" / "005.1")
+    (here.sessions / name / "blocks" / "004.1").mkdir()
+    (here.sessions / name / "blocks" / "004.1" / "block.json").write_text("{}")
+    shutil.rmtree(here.sessions / name / "blocks" / "003.1")
     assert "went on in both labs" in conflicts(here, there)
 
 
@@ -158,7 +183,7 @@ def test_order_comes_from_numbers_whatever_the_clocks_say(
         path.write_text(path.read_text().replace('"2026-', '"2039-'))
     merge(here, [there])
     pretend(monkeypatch, HERE)
-    newest = measured(here, lambda block: None, seed=9, blocks=6)
+    newest = measured(here, lambda block: None, seed=9, blocks=4)
     assert plans.in_order(here)[-1] == newest.session
     assert len(set(Index(here).rows("SELECT place_in_order FROM sessions"))) == 3
     found = judged(here, "baseline", "candidate")
@@ -167,7 +192,7 @@ def test_order_comes_from_numbers_whatever_the_clocks_say(
 
 def test_a_session_that_was_removed_elsewhere_is_missed_here(labs: tuple[Lab, Lab]) -> None:
     here, there = labs
-    measured(there, lambda block: None, seed=11, blocks=6)
+    measured(there, lambda block: None, seed=11, blocks=4)
     gone = plans.in_order(there)[-1]
     shutil.rmtree(there.sessions / gone)
     merge(here, [there])
@@ -198,7 +223,7 @@ def test_a_strangers_pickle_or_link_does_not_travel(labs: tuple[Lab, Lab], tmp_p
 def test_phases_that_only_the_other_lab_has_come_along(labs: tuple[Lab, Lab]) -> None:
     here, there = labs
     add(there, "third", "--speed", "120")
-    carried_out(there, "ab", ["baseline", "third"], trainer(0.004, 3), blocks=6, prime=False)
+    carried_out(there, "ab", ["baseline", "third"], trainer(0.004, 3), blocks=4, prime=False)
     merge(here, [there])
     assert judged(here, "baseline", "third").verdict.kind is VerdictKind.FASTER
 

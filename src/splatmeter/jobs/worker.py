@@ -85,7 +85,9 @@ def _hear_signals(child: subprocess.Popen[bytes], ended: list[int]) -> None:
     def end(number: int, _: object) -> None:
         ended.append(number)
         signal_group(child.pid, signal.SIGTERM)
-        threading.Timer(GRACE_SECONDS, signal_group, (child.pid, signal.SIGKILL)).start()
+        later = threading.Timer(GRACE_SECONDS, signal_group, (child.pid, signal.SIGKILL))
+        later.daemon = True  # it is not waited for if the child ends before
+        later.start()
 
     for name in ("SIGTERM", "SIGINT", "SIGUSR2"):
         if hasattr(signal, name):

@@ -47,7 +47,7 @@ def merge(lab: Lab, sources: list[Lab]) -> list[Merging]:
         for source in sources:
             if source.root.resolve() == lab.root.resolve():
                 raise UsageError(f"{source.root} is this lab itself; name the folder of another.")
-            mergings.append(_examined(lab, source, prints))
+            mergings.append(_examined(lab, source, prints, mergings))
         if any(merging.conflicts for merging in mergings):
             return mergings
         for merging in mergings:
@@ -55,20 +55,28 @@ def merge(lab: Lab, sources: list[Lab]) -> list[Merging]:
     return mergings
 
 
-def _examined(lab: Lab, source: Lab, prints: dict[str, tuple[str, str]]) -> Merging:
+def _examined(
+    lab: Lab, source: Lab, prints: dict[str, tuple[str, str]], earlier: list[Merging]
+) -> Merging:
+    """Against this lab, and against those that are taken in before it."""
     found = Merging(source)
-    found.conflicts += protocol_conflicts(lab, source)
+    others = [lab, *(merging.source for merging in earlier)]
+    for other in others:
+        found.conflicts += protocol_conflicts(other, source)
     for path in sorted(source.sessions.glob("*/session.json")):
-        _examine_session(lab, found, path.parent)
+        places = [lab.sessions / path.parent.name]
+        places += [m.source.sessions / path.parent.name for m in earlier if path.parent.name in m.new]
+        _examine_session(next((place for place in places if place.exists()), None), found, path.parent)
     found.conflicts += _copies(found, prints)
     for path in sorted(source.judged.glob("*.json")):
-        mine = lab.judged / path.name
-        if mine.exists() and read_json(mine) != read_json(path):
-            found.conflicts.append(f"judged/{path.name} has other figures here for the same model.")
+        for mine in (other.judged / path.name for other in others):
+            if mine.exists() and read_json(mine) != read_json(path):
+                found.conflicts.append(f"{path} has other figures for the same model than {mine}.")
     return found
 
 
-def _examine_session(lab: Lab, found: Merging, folder: Path) -> None:
+def _examine_session(known: Path | None, found: Merging, folder: Path) -> None:
+    """`known` is where the session of this name lies already, here or in a lab that is taken in before."""
     name = folder.name
     plan = read_json(folder / "session.json")
     told = plan.get("session") if isinstance(plan, dict) else None
@@ -76,10 +84,10 @@ def _examine_session(lab: Lab, found: Merging, folder: Path) -> None:
         found.conflicts.append(f"Session {name} calls itself {told!r}: renamed, or its plan is damaged.")
     elif not (folder / "ended.json").exists():
         found.unfinished.append(name)
-    elif not (lab.sessions / name).exists():
+    elif known is None:
         found.new.append(name)
     else:
-        here, there = evidence_files(lab.sessions / name), evidence_files(folder)
+        here, there = evidence_files(known), evidence_files(folder)
         differing = [file for file in here if file in there and not _equal(here[file], there[file])]
         if differing:
             found.conflicts.append(f"Session {name} is here too, with another {differing[0]}.")
