@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import NoReturn
 
+from splatmeter.cli.lab_cluster import add_job_options
 from splatmeter.cli.nearest import suggestion, unknown_option
 from splatmeter.errors import UsageError
 
@@ -207,6 +208,7 @@ def _run_commands(commands: argparse._SubParsersAction) -> None:
         parser.add_argument("--no-priming", action="store_true", help="skip the unmeasured first runs")
         parser.add_argument("--no-monitor", action="store_true", help="do not sample memory")
         parser.add_argument("--keep-models", action="store_true", help="keep the model of every run")
+        add_job_options(parser)
     _again_commands(commands)
 
 
@@ -245,6 +247,8 @@ def _store_commands(commands: argparse._SubParsersAction) -> None:
     sql = _add(commands, "sql", "lab_store", "ask the index with SQL (read-only)")
     sql.add_argument("query")
     _add(commands, "rebuild", "lab_store", "build the index anew from the run folders")
+    merge = _add(commands, "merge", "lab_cluster", "take in the evidence of labs from other machines")
+    merge.add_argument("labs", type=Path, nargs="+", metavar="LAB", help="folder of another lab; only read")
 
 
 def _judge_commands(commands: argparse._SubParsersAction) -> None:

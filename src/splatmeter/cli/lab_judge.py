@@ -48,9 +48,10 @@ def compare(chosen: Namespace) -> int:
 def _parts(item: Judged) -> list[list[object]]:
     """A line for every figure of an aim, and for every scene."""
     found: list[tuple[str, Estimate]] = [(f.name, f.estimate) for f in item.comparison.figures]
-    for part in item.comparison.scenes:
-        found.append((f"speed on {part.scene}", part.speed.main))
-        found += [(f"{figure.name} on {part.scene}", figure.estimate) for figure in part.figures]
+    for part in (*item.comparison.scenes, *item.comparison.machines):
+        where = part.scene or part.machine
+        found.append((f"speed on {where}", part.speed.main))
+        found += [(f"{figure.name} on {where}", figure.estimate) for figure in part.figures]
     rows: list[list[object]] = []
     for name, estimate in found:
         bounds = f"[{estimate.interval_95.low:.4f}, {estimate.interval_95.high:.4f}]"
@@ -190,18 +191,21 @@ def _record(item: Judged) -> dict[str, object]:
         "blocks": speed.blocks,
         "aim": item.comparison.aim.value,
         "figures": _figures(item.comparison),
-        "scenes": [
-            {
-                "scene": part.scene,
-                "ratio": finite(part.speed.main.ratio),
-                "interval_95": finite(list(dataclasses.astuple(part.speed.main.interval_95))),
-                "figures": _figures(part),
-            }
-            for part in item.comparison.scenes
-        ],
+        "scenes": [{"scene": part.scene} | _part(part) for part in item.comparison.scenes],
+        "machines": [{"machine": part.machine} | _part(part) for part in item.comparison.machines],
+        "machines_agree": item.comparison.agreement and item.comparison.agreement.holds,
         "findings": [finding.sentence for finding in item.comparison.findings],
         "quality": [result.sentence for result in item.comparison.quality],
         **_verdict_record(item.verdict),
+    }
+
+
+def _part(part: Comparison) -> dict[str, object]:
+    return {
+        "ratio": finite(part.speed.main.ratio),
+        "interval_95": finite(list(dataclasses.astuple(part.speed.main.interval_95))),
+        "blocks": part.speed.main.blocks,
+        "figures": _figures(part),
     }
 
 

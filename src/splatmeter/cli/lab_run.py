@@ -9,9 +9,9 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 from splatmeter.cli.lab import lab_folder
+from splatmeter.cli.lab_cluster import job_wishes, session_of
 from splatmeter.cli.lab_text import SessionProgress
 from splatmeter.errors import MissingFile, UsageError
-from splatmeter.lab.executor import ChildProcess
 from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.index import Index, synced_once
@@ -19,7 +19,7 @@ from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session import plan as plans
 from splatmeter.lab.session.gather import sessions_of
 from splatmeter.lab.session.plan import SessionPlan, Wishes
-from splatmeter.lab.session.session import Session, done_blocks
+from splatmeter.lab.session.session import done_blocks
 from splatmeter.lab.trainers.choose import guessed
 from splatmeter.units import bytes_text
 
@@ -108,13 +108,14 @@ def _begin(lab: Lab, kind: str, phases: list[str], chosen: Namespace) -> int:
         prime=not chosen.no_priming,
         keep_models=chosen.keep_models,
         monitor=not chosen.no_monitor,
+        jobs=job_wishes(chosen),
     )
     return carry_out(lab, plans.make(lab, kind, phases, wishes))
 
 
 def carry_out(lab: Lab, plan: SessionPlan, told: bool = True) -> int:
     """`told`: the verdicts of the last arm are printed at the end."""
-    session = Session(lab, plan, ChildProcess())
+    session = session_of(lab, plan)
     steps = (session.protocol.start_iteration, session.protocol.end_iteration)
     progress = SessionProgress(plan.blocks, len(done_blocks(session.folder)), steps)
     print(f"session {plan.session}", file=sys.stderr)

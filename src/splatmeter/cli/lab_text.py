@@ -16,6 +16,14 @@ from splatmeter.units import duration_text
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
+_OF_JOBS = {
+    "waiting": "its job is submitted",
+    "found": "its job is still there",
+    "started": "its job has started",
+    "died": "its job died",
+}
+
+
 def clean(text: object) -> str:
     """Text from outside must not move the terminal's cursor."""
     return _CONTROL.sub(" ", str(text))
@@ -53,6 +61,9 @@ class SessionProgress:
             self._block_ended = time.monotonic()
         elif beat.stage == "block repeated":
             self._line(f"block {beat.block + 1} is run again: {clean(beat.arm)}", "\n")
+        elif beat.stage in _OF_JOBS:
+            told = f": {clean(beat.arm)}" if beat.stage == "died" and beat.arm else ""
+            self._line(f"block {beat.block + 1}/{beat.blocks}  {_OF_JOBS[beat.stage]}{told}", "\n")
         elif beat.result is not None:
             timing = beat.result.get("timing") or {}
             rate = f"{timing['steps_per_second']:.3f} it/s" if timing else "no time"

@@ -19,6 +19,7 @@ from splatmeter.lab.compare.comparison import (
     Comparison,
     command,
     hurdle,
+    machines_that_lose,
     notes,
     quality_lost,
     quality_obstacle,
@@ -68,10 +69,10 @@ def _slower(comparison: Comparison) -> Verdict | None:
     if not comparison.aim.of_memory:
         return None
     least = math.log1p(-comparison.tolerated_difference)
-    slow = scenes_that_lose(comparison, least)
+    slow = scenes_that_lose(comparison, least) or machines_that_lose(comparison, least)
     if not slow and not shown_below(comparison.speed.main, least):
         return None
-    where = f" on {', '.join(part.scene for part, _ in slow)}" if slow else ""
+    where = f" on {', '.join(part.scene or part.machine for part, _ in slow)}" if slow else ""
     told = f"{ratio_text(slow[0][1])} there; {speed_text(comparison)}" if slow else speed_text(comparison)
     allowed = f"more than the {100 * comparison.tolerated_difference:.3g} % that less memory may cost"
     sentence = f"Slower{where}: {comparison.arms} {told}, {allowed}."

@@ -17,6 +17,16 @@ TOLERATED_DIFFERENCE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
+class Agreement:
+    """Whether machines tell the same (machines.py has the rule)."""
+
+    holds: bool
+    chance: float
+    """How often equal machines look this different; nan where it could not be tested."""
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Everything a verdict may look at; `reference` is the parent or the baseline."""
 
@@ -42,6 +52,16 @@ class Comparison:
     scene: str = ""
     tolerance: float = TOLERANCE
     """Of PSNR."""
+    machines: tuple[Comparison, ...] = ()
+    """One for each machine, where there are several; speed here is then that of all blocks, if they agree."""
+    machine: str = ""
+    """What this one is called, as one of several."""
+    agreement: Agreement | None = None
+
+    @property
+    def apart(self) -> bool:
+        """Several machines without a common ratio."""
+        return self.agreement is not None and not self.agreement.holds
 
     @property
     def arms(self) -> str:
@@ -50,8 +70,8 @@ class Comparison:
 
 def questionable(comparison: Comparison) -> Verdict | None:
     reasons = [finding.sentence for finding in comparison.findings if finding.questions_the_verdict]
-    for part in (comparison, *comparison.scenes):
-        where = f"{part.scene}: " if part.scene else ""
+    for part in (comparison, *comparison.scenes, *comparison.machines):
+        where = f"{part.scene or part.machine}: " if part.scene or part.machine else ""
         if part.noise is not None and part.noise.failed:
             reasons.append(f"{where}{part.noise.sentence}")
         if part.speed.disagreement:
@@ -133,8 +153,13 @@ def with_notes(
 
 
 def notes(comparison: Comparison) -> tuple[str, ...]:
-    """Of every scene, of the audit, and of an A/A that leans: said beside every verdict, decided or not."""
-    told = [f"{part.scene}: speed {ratio_text(part.speed.main)}." for part in comparison.scenes]
+    """Of every machine and scene, of the audit, and of an A/A that leans: said beside every verdict, decided
+    or not.
+    """
+    told = [comparison.agreement.sentence] if comparison.agreement is not None else []
+    told += [f"On {part.machine}: speed {ratio_text(part.speed.main)}." for part in comparison.machines]
+    told += [f"On {p.machine}: {figure.sentence}" for p in comparison.machines for figure in p.figures]
+    told += [f"{part.scene}: speed {ratio_text(part.speed.main)}." for part in comparison.scenes]
     told += [f"{part.scene}: {figure.sentence}" for part in comparison.scenes for figure in part.figures]
     told += [finding.sentence for finding in comparison.findings if not finding.questions_the_verdict]
     noise = comparison.noise
@@ -155,6 +180,17 @@ def scenes_that_lose(comparison: Comparison, least: float) -> list[tuple[Compari
     return [(part, estimate) for part, estimate in found if shown_below(estimate, least, len(found))]
 
 
+def machines_that_lose(comparison: Comparison, least: float) -> list[tuple[Comparison, Estimate]]:
+    """As scenes: what one machine loses does not hide in the mean of others."""
+    found = [(part, part.speed.main) for part in comparison.machines]
+    return [(part, estimate) for part, estimate in found if shown_below(estimate, least, len(found))]
+
+
+def by_machine(comparison: Comparison) -> str:
+    """The ratios side by side."""
+    return "; ".join(f"{ratio_text(part.speed.main)} on {part.machine}" for part in comparison.machines)
+
+
 def shown_below(estimate: Estimate, least: float, shared_by: int = 1) -> bool:
     if estimate.blocks < FEWEST_BLOCKS:
         return False
@@ -165,7 +201,10 @@ def shown_below(estimate: Estimate, least: float, shared_by: int = 1) -> bool:
 def speed_text(comparison: Comparison) -> str:
     """The ratio; with several scenes it is their mean."""
     scenes = len(comparison.scenes)
+    if comparison.apart:
+        return f"has no ratio of its own: {by_machine(comparison)}"
     mean = f", the geometric mean of {scenes} scenes" if scenes else ""
+    mean += f", on {len(comparison.machines)} machines that agree" if comparison.machines else ""
     return f"{ratio_text(comparison.speed.main)}{mean}"
 
 

@@ -258,12 +258,16 @@ class Subject:
     definitions: tuple[str, ...] = ()
     """Of reference and candidate: hashes of what their phases had declared when the session began."""
     code: tuple[tuple[str, ...], ...] = ()
-    """Of reference and candidate: the hashes of all code that their runs executed."""
+    """Of reference and candidate, machine by machine: the hashes of all code that their runs executed."""
+    machines: tuple[str, ...] = ()
+    """Where there were several."""
 
     def obstacle(self, later: Subject) -> str:
         """Why `later` does not repeat this; empty if it does."""
         if self.protocol != later.protocol:
             return "the protocol has changed between the two"
+        if self.machines != later.machines:
+            return "the two were not measured on the same machines"
         if self.definitions != later.definitions:
             return "a phase was declared otherwise in the first comparison"
         if not all(len(hashes) == 1 and hashes[0] for hashes in (*self.code, *later.code)):

@@ -4,17 +4,22 @@ questionable, quality lost, slower, faster, no speed-up, undecided; aim_verdict.
 *Faster* and *slower* ask that the whole 95 % interval lie on one side of 1 and, where an A/A leans, beyond
 what the A/A showed. The A/A is otherwise an estimate of noise (noise.py) and no hurdle. Where a protocol has
 several scenes, the interval is of their geometric mean, and one scene that is shown to be slower is enough.
+Where machines disagree (machines.py) there is no common interval: *faster* must be shown by each of them.
 """
 
 from __future__ import annotations
+
+import math
 
 from splatmeter.lab.compare import aim_verdict
 from splatmeter.lab.compare.aims import Aim
 from splatmeter.lab.compare.comparison import TOLERATED_DIFFERENCE as TOLERATED_DIFFERENCE
 from splatmeter.lab.compare.comparison import Comparison as Comparison
 from splatmeter.lab.compare.comparison import (
+    by_machine,
     command,
     hurdle,
+    machines_that_lose,
     notes,
     quality_lost,
     quality_obstacle,
@@ -35,7 +40,7 @@ from splatmeter.lab.compare.ratio import FEWEST_BLOCKS, Interval
 def judge(comparison: Comparison) -> Verdict:
     if comparison.aim is not Aim.SPEED:
         return aim_verdict.judge(comparison)
-    for rule in (questionable, quality_lost, _slower, _faster, _no_speed_up):
+    for rule in (questionable, quality_lost, _slower, _machines_apart, _faster, _no_speed_up):
         verdict = rule(comparison)
         if verdict is not None:
             return verdict
@@ -87,7 +92,8 @@ def _apart(first: Comparison, second: Comparison, kind: VerdictKind) -> str:
 
 
 def _intervals(comparison: Comparison, kind: VerdictKind) -> list[Interval]:
-    speed = [comparison.speed.main.interval_95] if kind in _OF_SPEED else []
+    parts = comparison.machines if comparison.apart else (comparison,)
+    speed = [part.speed.main.interval_95 for part in parts] if kind in _OF_SPEED else []
     return [*speed, *(figure.estimate.interval_95 for figure in comparison.figures)]
 
 
@@ -97,7 +103,7 @@ _OF_SPEED = (VerdictKind.FASTER, VerdictKind.FASTER_AND_LEANER)
 def _decisive(comparison: Comparison, kind: VerdictKind) -> str:
     """The ratio that the verdict rests on."""
     if kind in _OF_SPEED:
-        return ratio_text(comparison.speed.main)
+        return by_machine(comparison) if comparison.apart else ratio_text(comparison.speed.main)
     return ", ".join(f"{figure.name} {figure.ratio}" for figure in comparison.figures)
 
 
@@ -128,6 +134,11 @@ def _slower(comparison: Comparison) -> Verdict | None:
             f"Slower on {part.scene}{others}: {comparison.arms} {ratio_text(own)} there; "
             f"{speed_text(comparison)}.",
         )
+    lost = machines_that_lose(comparison, 0.0)
+    if lost:
+        names = " and ".join(part.machine for part, _ in lost)
+        sentence = f"Slower on {names}: {comparison.arms} {by_machine(comparison)}."
+        return with_notes(comparison, VerdictKind.SLOWER, sentence)
     beyond = -estimate.log_mean - estimate.half_width > hurdle(comparison.noise, estimate)
     if estimate.blocks < FEWEST_BLOCKS or not beyond:
         return None
@@ -136,6 +147,25 @@ def _slower(comparison: Comparison) -> Verdict | None:
         VerdictKind.SLOWER,
         f"Slower: {comparison.arms} {speed_text(comparison)}, {1 / estimate.ratio:.3f} × the time per step.",
     )
+
+
+def _machines_apart(comparison: Comparison) -> Verdict | None:
+    """Without a common ratio: each machine speaks for itself, and a claim needs every one of them."""
+    if not comparison.apart or comparison.agreement is None:
+        return None
+    ratios, why = by_machine(comparison), comparison.agreement.sentence
+    obstacle = quality_obstacle(comparison)
+    if all(_shown_faster(part) for part in comparison.machines) and not obstacle:
+        count = len(comparison.machines)
+        return with_notes(
+            comparison,
+            VerdictKind.FASTER,
+            f"Faster on each of {count} machines, which do not share one ratio: {comparison.arms} {ratios}.",
+            tuple(result.sentence for result in comparison.quality),
+        )
+    advice = "" if math.isnan(comparison.agreement.chance) else " What holds on one machine is not pooled."
+    sentence = f"Undecided: {comparison.arms} {ratios}. {why}{advice}"
+    return Verdict(VerdictKind.UNDECIDED, sentence, (*quality_reasons(comparison), *notes(comparison)))
 
 
 def _faster(comparison: Comparison) -> Verdict | None:

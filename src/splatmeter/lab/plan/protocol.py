@@ -177,13 +177,16 @@ class Protocol:
         return {metric: margin for metric, margin in stated.items() if margin}
 
     def fingerprint(self) -> str:
-        """Equal for protocols whose runs may be compared: the rules of judgement are left out, and what is
-        newer than runs that did without it.
+        """Equal for protocols whose runs may be compared."""
+        return hashlib.sha256(json.dumps(self.compared(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def compared(self) -> dict[str, Any]:
+        """What must be equal: the rules of judgement are left out, and what is newer than runs that did
+        without it.
         """
         left_out = {*SECTIONS["judgement"], "title", "time_limit", "silence"}
         left_out |= {name for name in NEWER if not getattr(self, name)}
-        record = {k: v for k, v in dataclasses.asdict(self).items() if k not in left_out}
-        return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
+        return {k: v for k, v in dataclasses.asdict(self).items() if k not in left_out}
 
 
 def default_warm_up(iterations: int) -> int:

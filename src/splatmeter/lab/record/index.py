@@ -15,8 +15,8 @@ from splatmeter.errors import InputError, OutputError
 from splatmeter.lab.atomic import read_json
 from splatmeter.lab.order_of_time import place_in_order
 from splatmeter.lab.record.intact import objection
-from splatmeter.lab.record.lab import Lab, locked
-from splatmeter.lab.record.run_folder import EVENTS
+from splatmeter.lab.record.lab import Lab, locked, read_plan
+from splatmeter.lab.record.run_folder import EVENTS, complete
 
 VERSION = 2
 BUSY_MILLISECONDS = 20_000
@@ -170,7 +170,7 @@ def _stamp(result_file: Path) -> str:
         with contextlib.suppress(OSError):
             state = path.stat()
             parts.append(f"{state.st_mtime_ns} {state.st_size}")
-    return f"{' '.join(parts)} {(result_file.parent.parent / 'block.json').exists():d}"
+    return f"{' '.join(parts)} {complete(result_file.parent.parent):d}"
 
 
 def _forget(connection: sqlite3.Connection, run: str) -> None:
@@ -237,7 +237,7 @@ def _row(run: str, record: dict[str, Any], stamp: str) -> dict[str, Any]:
 
 
 def _take_session(connection: sqlite3.Connection, plan_file: Path) -> None:
-    plan = read_json(plan_file)
+    plan = read_plan(plan_file)
     if not isinstance(plan, dict):
         return
     ended = read_json(plan_file.parent / "ended.json") or {}

@@ -37,7 +37,7 @@ def objection(folder: Path, record: Any, judged: Path) -> str:
     if broken:
         return f"its result.json is damaged: {broken}."
     try:
-        changed = _changed(folder, record) or _rewritten(record, judged)
+        changed = _changed(folder, record) or _moved(folder, record) or _rewritten(record, judged)
     except (TypeError, KeyError, ValueError, AttributeError):
         return "its result.json is damaged: a field has another form than the lab writes."
     return f"its result.json was changed after the run: {changed}." if changed else ""
@@ -79,6 +79,15 @@ def _changed(folder: Path, record: Mapping[str, Any]) -> str:
     if record["status"] == "finished" and again["status"] != "finished":
         return f"it says that the run finished; its events end with {again['message'] or again['status']!r}"
     return ""
+
+
+def _moved(folder: Path, record: Mapping[str, Any]) -> str:
+    """Where it ran is written down twice, before the run and after it."""
+    began = read_json(folder / "environment.json")
+    machine = began.get("machine") if isinstance(began, dict) else None
+    if machine in (None, record["identity"]["machine"]):
+        return ""
+    return f"it says machine {record['identity']['machine']} where the run began on {machine}"
 
 
 OURS = "splatmeter eval"

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from splatmeter.errors import MissingFile, OutputError
 from splatmeter.lab.atomic import read_json, write_json
@@ -15,6 +16,8 @@ from splatmeter.lab.plan.phases import Phases
 from splatmeter.lab.plan.protocol import Protocol
 
 SEQUENCE = "sequence.json"
+MERGED = "merged.json"
+"""Beside a session that came from another lab: its place in the order of this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +76,35 @@ class Lab:
         return self
 
 
+def read_plan(path: Path) -> dict[str, Any] | None:
+    """A session.json, in the order of this lab: one that was merged from another has its place from here."""
+    plan, merged = read_json(path), read_json(path.parent / MERGED)
+    if not isinstance(plan, dict):
+        return None
+    number = merged.get("sequence") if isinstance(merged, dict) else None
+    return plan | {"sequence": number} if isinstance(number, int) else plan
+
+
 def next_sequence(lab: Lab, session: str, phases: Sequence[str]) -> int:
     """A number that no session of this lab has had: order without asking a clock, which may step back. Who
     got it is written down, so that a session that is removed is missed.
     """
+    return enter_sessions(lab, [(session, phases)])[session]
+
+
+def enter_sessions(lab: Lab, entries: Sequence[tuple[str, Sequence[str]]]) -> dict[str, int]:
+    """A number each, in this order; those of sessions that came from another lab are given here as well."""
     with locked(lab.root / ".sequence.lock", "the counter of sessions", wait=True):
-        plans = [read_json(path) for path in lab.sessions.glob("*/session.json")]
+        plans = [read_plan(path) for path in lab.sessions.glob("*/session.json")]
         book = read_json(lab.root / SEQUENCE)
         book = book if isinstance(book, dict) else {}
         known = [plan.get("sequence") for plan in (*plans, book) if isinstance(plan, dict)]
-        number = 1 + max((item for item in known if isinstance(item, int)), default=0)
-        begun = {**book.get("sessions", {}), session: {"sequence": number, "phases": list(phases)}}
-        write_json(lab.root / SEQUENCE, {"sequence": number, "sessions": begun})
-    return number
+        last = max((item for item in known if isinstance(item, int)), default=0)
+        numbers = {session: last + place for place, (session, _) in enumerate(entries, start=1)}
+        begun = {name: {"sequence": numbers[name], "phases": list(phases)} for name, phases in entries}
+        record = {"sequence": last + len(entries), "sessions": {**book.get("sessions", {}), **begun}}
+        write_json(lab.root / SEQUENCE, record)
+    return numbers
 
 
 def begun_sessions(lab: Lab) -> dict[str, tuple[int, tuple[str, ...]]]:

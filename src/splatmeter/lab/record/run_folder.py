@@ -21,6 +21,8 @@ from splatmeter.lab.executor import Arrival, Command, signal_group
 RESULT = "result.json"
 EVENTS = "events.jsonl"
 PROCESS = "process.json"
+BLOCK = "block.json"
+"""Of an attempt at a block, beside its runs: written when all of them have their results."""
 
 
 class RunFolder:
@@ -81,6 +83,15 @@ def _told_in_a_sentence(path: Path) -> Iterator[None]:
         ) from None
 
 
+def complete(attempt: Path) -> bool:
+    """Whether an attempt at a block counts: all its arms have ended, and no earlier attempt did it too."""
+    if not (attempt / BLOCK).exists():
+        return False
+    block, _, number = attempt.name.partition(".")
+    earlier = range(1, int(number)) if number.isdigit() else ()
+    return not any((attempt.with_name(f"{block}.{other}") / BLOCK).exists() for other in earlier)
+
+
 def arrivals(path: Path) -> list[Arrival]:
     """All whole lines; the last one may be cut off by a kill and is then left out."""
     found: list[Arrival] = []
@@ -109,10 +120,16 @@ def end_orphan(path: Path, work: Path) -> bool:
     """
     record = read_json(path / PROCESS)
     ended = _end_process(record)
+    remove_output(path, work)
+    return ended
+
+
+def remove_output(path: Path, work: Path) -> None:
+    """What an unfinished run has left under `work`, once nothing writes there any more."""
+    record = read_json(path / PROCESS)
     output = Path(str(record.get("output", ""))) if isinstance(record, dict) else Path()
     if output.parent == work.resolve():
         shutil.rmtree(output, ignore_errors=True)
-    return ended
 
 
 def _end_process(record: Any) -> bool:

@@ -77,8 +77,9 @@ class RatioRow:
     control: bool = False
     """An A/A: the same phase on both sides."""
     label: str = ""
-    """Which scene, or which figure of an aim, where it is a part of another row."""
+    """Which scene or machine, or which figure of an aim, where it is a part of another row."""
     scenes: tuple[RatioRow, ...] = ()
+    machines: tuple[RatioRow, ...] = ()
     figures: tuple[RatioRow, ...] = ()
     """Of its aim, where that is not speed alone; above 1 the candidate gains."""
 
@@ -174,6 +175,9 @@ class ReportDocument:
 
     def scene_rows(self) -> tuple[RatioRow, ...]:
         return tuple(part for row in self.ratios for part in row.scenes)
+
+    def machine_rows(self) -> tuple[RatioRow, ...]:
+        return tuple(part for row in self.ratios for part in row.machines)
 
     def figure_rows(self) -> tuple[RatioRow, ...]:
         """Over all scenes, then scene by scene."""

@@ -44,6 +44,10 @@ SCENES = Words(
     "The same for each scene alone. The ratios above are geometric means over scenes with equal weights; a "
     "scene that is shown to be slower, or to lose quality, decides the verdict whatever the mean says."
 )
+MACHINES = Words(
+    "The same for each machine alone. Machines are pooled above only if they agree; where they do not, their "
+    "ratios stand there one by one, and a machine that is shown to be slower decides the verdict."
+)
 AIMS = Words(
     "Ratios of what phases aimed at, with 95 % intervals; above 1 the phase gains: a smaller peak, less time "
     "to a quality, more PSNR after a time.",

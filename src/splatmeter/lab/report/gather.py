@@ -20,10 +20,10 @@ from splatmeter.lab.report.document import ModelPage, Picture, ReportDocument, R
 from splatmeter.lab.report.ratios import ratio_rows
 from splatmeter.lab.report.traces import curves, memory_traces, pass_times
 from splatmeter.lab.session.cards import card_configuration
+from splatmeter.lab.session.controls import latest_noise
 from splatmeter.lab.session.document import counted_results, document
 from splatmeter.lab.session.plan import in_order, load
 from splatmeter.lab.session.session import repetitions
-from splatmeter.lab.session.verdicts import latest_noise
 from splatmeter.units import bytes_text
 
 MOST_RUNS = 2000

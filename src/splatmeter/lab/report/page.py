@@ -10,7 +10,7 @@ from splatmeter.lab.report import sections
 from splatmeter.lab.report.bars import time_per_pass
 from splatmeter.lab.report.curves import loss_over_time, psnr_over_time
 from splatmeter.lab.report.document import ReportDocument
-from splatmeter.lab.report.forest import AIMS, SCENES, forest
+from splatmeter.lab.report.forest import AIMS, MACHINES, SCENES, forest
 from splatmeter.lab.report.kernels import kernel_tables
 from splatmeter.lab.report.markup import Markup, join, tag
 from splatmeter.lab.report.memory_chart import memory_over_time
@@ -117,6 +117,8 @@ def _parts(document: ReportDocument) -> list[Part]:
         parts.append(("ratios", "Speed ratios", forest(document.ratios)))
     if scenes := document.scene_rows():
         parts.append(("scenes", "Speed ratios, scene by scene", forest(scenes, SCENES)))
+    if machines := document.machine_rows():
+        parts.append(("machines", "Speed ratios, machine by machine", forest(machines, MACHINES)))
     if figures := document.figure_rows():
         parts.append(("aims", "What phases aimed at", forest(figures, AIMS)))
     parts.append(("lineage", "Lineage and verdicts", sections.lineage(document)))

@@ -1,8 +1,9 @@
-"""Every comparison as rows of ratios: of speed, scene by scene, and of what phases aimed at."""
+"""Every comparison as rows of ratios: of speed, by scene and machine, and of what phases aimed at."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from splatmeter.errors import MissingFile
 from splatmeter.lab.compare.aims import Aim
@@ -12,7 +13,7 @@ from splatmeter.lab.compare.samples import Arm
 from splatmeter.lab.compare.verdict import judge
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.report.document import BlockRatio, RatioRow
-from splatmeter.lab.session import gather
+from splatmeter.lab.session import strata
 from splatmeter.lab.session.plan import load
 from splatmeter.lab.session.verdicts import Judged, judged, labels
 
@@ -36,6 +37,8 @@ def _ratio(lab: Lab, reference: str, candidate: str) -> list[RatioRow]:
     except (MissingFile, ValueError):
         return []
     speed, noise = found.comparison.speed.main, found.comparison.noise
+    if found.comparison.apart:  # there is no ratio over all of them
+        return list(_part_rows(lab, found, reference, candidate, found.comparison.machines))
     if not speed.blocks:
         return []
     floor = noise.floor if noise and not noise.failed and math.isfinite(noise.floor) else None
@@ -56,16 +59,19 @@ def _ratio(lab: Lab, reference: str, candidate: str) -> list[RatioRow]:
             deviation=speed.log_deviation,
             quality=tuple(result.sentence for result in found.comparison.quality),
             control=reference == candidate,
-            scenes=_scene_rows(lab, found, reference, candidate),
+            scenes=_part_rows(lab, found, reference, candidate, found.comparison.scenes),
+            machines=_part_rows(lab, found, reference, candidate, found.comparison.machines),
             figures=_figure_rows(found, found.comparison, candidate, reference),
         )
     ]
 
 
-def _scene_rows(lab: Lab, found: Judged, reference: str, candidate: str) -> tuple[RatioRow, ...]:
-    """Each scene judged as if it were alone."""
+def _part_rows(
+    lab: Lab, found: Judged, reference: str, candidate: str, parts: Sequence[Comparison]
+) -> tuple[RatioRow, ...]:
+    """Each scene, or each machine, judged as if it were alone."""
     rows: list[RatioRow] = []
-    for part in found.comparison.scenes:
+    for part in parts:
         speed, bounds = part.speed.main, part.speed.main.interval_95
         if not speed.blocks:
             continue
@@ -76,13 +82,13 @@ def _scene_rows(lab: Lab, found: Judged, reference: str, candidate: str) -> tupl
                 speed.ratio,
                 bounds.low,
                 bounds.high,
-                _blocks(lab, found, reference, candidate, part.scene),
+                _blocks(lab, found, reference, candidate, part),
                 judge(part),
                 found.session,
                 tolerated=part.tolerated_difference,
                 method=speed.method,
                 deviation=speed.log_deviation,
-                label=part.scene,
+                label=part.scene or part.machine,
                 figures=_figure_rows(found, part, candidate, reference),
             )
         )
@@ -99,12 +105,12 @@ def _figure_rows(found: Judged, part: Comparison, candidate: str, reference: str
             figure.estimate.interval_95.low,
             figure.estimate.interval_95.high,
             tuple(BlockRatio(block, math.exp(value)) for block, value in figure.samples.items()),
-            judge(part) if part.scene else found.verdict,
+            judge(part) if part.scene or part.machine else found.verdict,
             found.session,
             tolerated=margin,
             method=figure.estimate.method,
             deviation=figure.estimate.log_deviation,
-            label=f"{figure.name} on {part.scene}" if part.scene else figure.name,
+            label=f"{figure.name} on {where}" if (where := part.scene or part.machine) else figure.name,
         )
         for figure in part.figures
         if figure.estimate.blocks
@@ -112,18 +118,19 @@ def _figure_rows(found: Judged, part: Comparison, candidate: str, reference: str
 
 
 def _blocks(
-    lab: Lab, found: Judged, reference: str, candidate: str, scene: str = ""
+    lab: Lab, found: Judged, reference: str, candidate: str, part: Comparison | None = None
 ) -> tuple[BlockRatio, ...]:
-    """The same log ratios that were judged, each with its block and the runs of it; of one scene or all."""
+    """The same log ratios that were judged, each with its block and the runs of it; of a part, or of all."""
     plan = load(lab, found.session)
     named = labels(plan, reference, candidate)
-    runs = gather.samples(lab, found.session, {name: Arm(name) for name in named})
-    runs = [run for run in runs if not scene or run.scene == scene]
+    measured = strata.measured(lab, found.sessions, {name: Arm(name) for name in named})
+    wanted = set(part.runs) if part else set(found.comparison.runs)
+    runs = [run for run in measured.runs if run.run in wanted]
     in_block: dict[int, dict[str, str]] = {}
     for run in runs:
         in_block.setdefault(run.block, {})[run.arm.name] = run.run
     if plan.slices:
-        pieces = gather.slice_samples(lab, found.session)
+        pieces = [piece for piece in measured.slices if piece.block in in_block]
         numbers, ratios = sorted({piece.block for piece in pieces}), slice_log_ratios(pieces, *named)
     else:
         numbers, ratios = (

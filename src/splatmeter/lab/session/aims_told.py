@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from splatmeter.lab.compare.aims import Aim, Figure, aim_of
-from splatmeter.lab.compare.comparison import Comparison
+from splatmeter.lab.compare.comparison import Comparison, ratio_text
 from splatmeter.lab.compare.ratio import mean
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab
@@ -76,22 +76,23 @@ def aim_notes(lab: Lab, protocol: Protocol) -> tuple[str, ...]:
 
 
 def details(reference: str, comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Figures of the aim against this phase, then the scenes one by one."""
+    """Figures of the aim against this phase, then scenes and machines one by one."""
     for figure in comparison.figures:
         yield f"{_capital(figure.name)} against {reference}", _figure(figure)
-    for part in comparison.scenes:
+    if comparison.agreement is not None:
+        yield f"Machines, against {reference}", comparison.agreement.sentence
+    for part in (*comparison.scenes, *comparison.machines):
         speed = part.speed.main
         if not speed.blocks:
             continue
-        bounds = speed.interval_95
-        words = [f"speed ratio {speed.ratio:.4f} [{bounds.low:.4f}, {bounds.high:.4f}]"]
+        words = [f"speed ratio {ratio_text(speed)}"]
         words += [f"{figure.name} {_figure(figure)}" for figure in part.figures]
         quality = [r for r in part.quality if r.metric == "psnr"]
         words += [
             f"PSNR {r.reference:.2f} → {r.candidate:.2f} dB at {r.step}, {r.quality.value}"
             for r in quality[-1:]
         ]
-        yield f"On {part.scene} against {reference}", "; ".join(words)
+        yield f"On {part.scene or part.machine} against {reference}", "; ".join(words)
 
 
 def _figure(figure: Figure) -> str:

@@ -31,6 +31,7 @@ from splatmeter.lab.session.aims_told import aim_notes, aim_text, block_rates, d
 from splatmeter.lab.session.builds import kernel_report
 from splatmeter.lab.session.cards import card_configuration, card_line
 from splatmeter.lab.session.gather import preferred, sessions_of
+from splatmeter.lab.session.jobs_told import job_notes, machine_lines, machine_notes
 from splatmeter.lab.session.plan import in_order, load
 from splatmeter.lab.session.session import repetitions
 from splatmeter.lab.session.verdicts import Judged, imported, judged, phase_verdict, state_of
@@ -228,6 +229,7 @@ def _configuration(protocol: Protocol, lab: Lab) -> dict[str, str]:
         "Tolerated difference": f"{100 * protocol.tolerated_difference:g} %",
         **goals(protocol),
         **_machine(result.get("facts") or {}),
+        **machine_lines(results),
         **card_configuration(results),
     }
 
@@ -273,6 +275,8 @@ def _measurement_notes(lab: Lab, protocol: Protocol) -> tuple[str, ...]:
         "Ratios: paired within blocks of random order, 95 % t interval on log ratios.",
         "Memory: the trainer's high-water mark per stage, or samples of the process tree from outside.",
         *aim_notes(lab, protocol),
+        *job_notes(lab),
+        *machine_notes([result for phase in lab.phases.all() for result in counted_results(lab, phase.name)]),
     ]
     if sequential:
         notes.append(

@@ -23,6 +23,7 @@ from splatmeter.lab.plan.commands import seeds, trainer_of
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.record.run_folder import complete
 from splatmeter.lab.session.plan import SessionPlan, lineage_of, load, protocol_of
 
 ON_A_CARD = ("mip-splatting", "3dgs", "fork", "gsplat")
@@ -48,13 +49,40 @@ def arm_of(phase: Phase, label: str, lineage: Iterable[Phase] = ()) -> Arm:
     return Arm(label, aspects, speed_only="quality" not in declared)
 
 
-def samples(lab: Lab, session: str, arms: Mapping[str, Arm]) -> list[RunSample]:
-    """The counted runs of one session whose label is among `arms`, in order of blocks."""
+def counted(lab: Lab, session: str) -> list[dict[str, Any]]:
+    """The results of one session that count, in order of blocks, each with the name of its `run`."""
     rows = Index(lab).rows(
         "SELECT run, result FROM runs WHERE session = ? AND counted = 1 ORDER BY block, place", (session,)
     )
+    return [json.loads(row["result"]) | {"run": row["run"]} for row in rows]
+
+
+def machine_of(identity: Mapping[str, Any]) -> str:
+    """The machine, and which one of several that look alike; older results know only the first."""
+    host = str(identity.get("host") or "")
+    return f"{identity['machine']}-{host[:6]}" if host else str(identity["machine"])
+
+
+def same_machine(a: str, b: str) -> bool:
+    """As far as both know: one of an older version does not know which of several alike it was."""
+    (kind, _, one), (other, _, two) = a.partition("-"), b.partition("-")
+    return kind == other and (one == two or not one or not two)
+
+
+def torn_blocks(lab: Lab, session: str) -> set[int]:
+    """Blocks whose runs were not made in one place and one go."""
+    found: dict[int, set[tuple[str, ...]]] = {}
+    for result in counted(lab, session):
+        identity = result["identity"]
+        place = (machine_of(identity), str(identity.get("boot", "")), str(identity.get("job", "")))
+        found.setdefault(identity["block"], set()).add(place)
+    return {block for block, places in found.items() if len(places) > 1}
+
+
+def samples(lab: Lab, session: str, arms: Mapping[str, Arm]) -> list[RunSample]:
+    """The counted runs of one session whose label is among `arms`, in order of blocks."""
     plan = load(lab, session)
-    results = [(row["run"], json.loads(row["result"])) for row in rows]
+    results = [(result["run"], result) for result in counted(lab, session)]
     return [
         to_sample(run, result, arms[result["identity"]["arm"]], plan)
         for run, result in results
@@ -93,7 +121,7 @@ def to_sample(run: str, result: dict[str, Any], arm: Arm, plan: SessionPlan) -> 
         start_sha256=result.get("start_sha256", ""),
         model_sha256=result.get("model", {}).get("sha256", ""),
         backend=str(started.get("environment", {}).get("backend", trainer)),
-        machine=identity["machine"],
+        machine=machine_of(identity),
         code=identity.get("code", ""),
         clocks=_clocks(result),
         warnings=tuple(map(str, result.get("warnings", ()))),
@@ -220,7 +248,7 @@ def slice_samples(lab: Lab, session: str) -> list[SliceSample]:
     found: list[SliceSample] = []
     for path in sorted((lab.sessions / session / "blocks").glob("*/slices.json")):
         record = read_json(path)
-        if isinstance(record, dict) and (path.parent / "block.json").exists():
+        if isinstance(record, dict) and complete(path.parent):
             found += [SliceSample(**item) for item in record["slices"]]
     return found
 

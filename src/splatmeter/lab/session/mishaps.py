@@ -9,10 +9,11 @@ from pathlib import Path
 
 from splatmeter.lab.atomic import read_json
 from splatmeter.lab.compare.samples import Finding, Severity
+from splatmeter.lab.environment import machine_identity
 from splatmeter.lab.patience import SHORTEST_LIMIT, TIMES_THE_SLOWEST
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab, begun_sessions
-from splatmeter.lab.session.plan import SessionPlan, protocol_of
+from splatmeter.lab.session.plan import SessionPlan, place_of, protocol_of
 
 _RUN = re.compile(r"\d+-(?P<label>.+?)(?:\.failed\d+)?")
 FEWEST_INTERRUPTED, MOST_INTERRUPTED = 3, 0.25
@@ -42,7 +43,8 @@ def mishaps(lab: Lab, session: str, labels: Iterable[str]) -> dict[str, Mishaps]
     """Read from the folders, so that what the index does not count is seen too."""
     found = {label: Mishaps() for label in labels}
     folder = lab.sessions / session
-    for path in sorted([*folder.glob("blocks/*/*"), *folder.glob("priming/*")]):
+    places = ("blocks/*/*", "priming/*", "blocks/*/priming/*")
+    for path in sorted(path for place in places for path in folder.glob(place)):
         named = _RUN.fullmatch(path.name) if path.is_dir() else None
         if named is None or named["label"] not in found:
             continue
@@ -60,7 +62,7 @@ def longest_run(lab: Lab, plan: SessionPlan) -> float:
     ended = Index(lab).rows(
         "SELECT max(json_extract(result, '$.process.seconds')) AS slowest FROM runs"
         " WHERE phase = ? AND protocol = ? AND machine = ? AND status = 'finished' AND block >= 0",
-        (plan.arms[0].phase, plan.fingerprint, plan.machine),
+        (plan.arms[0].phase, plan.fingerprint, machine_identity()),
     )
     slowest = ended[0]["slowest"]
     return max(SHORTEST_LIMIT, TIMES_THE_SLOWEST * slowest) if slowest else 0.0
@@ -93,7 +95,7 @@ def _removed(lab: Lab, plan: SessionPlan, named: tuple[str, str]) -> list[Findin
         if not phases <= set(measured) or (lab.sessions / name / "session.json").exists():
             continue
         sentence = f"Session {name}, in which {' and '.join(sorted(phases))} were measured too, is gone"
-        if number > plan.sequence:
+        if number > place_of(lab, plan.session):
             sentence += ", and it was newer than this one: put it back, or measure again."
             findings.append(Finding("removed session", sentence, Severity.DOUBT, name))
         else:

@@ -6,7 +6,7 @@ import dataclasses
 import secrets
 import time
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from splatmeter.lab.order_of_time import place_in_order, utc_now
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol, check
 from splatmeter.lab.plan.scenes import SceneEntry
-from splatmeter.lab.record.lab import Lab, next_sequence
+from splatmeter.lab.record.lab import Lab, next_sequence, read_plan
 
 FEWEST_BLOCKS = 4
 MOST_BLOCKS_UNDECIDED = 100
@@ -50,6 +50,8 @@ class Wishes:
     monitor: bool = True
     first_seed: int | None = None
     """Of runs for quality alone: every pair has a seed of its own."""
+    jobs: dict[str, Any] = field(default_factory=dict)
+    """Where blocks are jobs of a cluster: see SessionPlan.jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class SessionPlan:
     """Later sessions have larger numbers, whatever the clock said; 0 in sessions of older versions."""
     first_seed: int | None = None
     """Block k has this seed + k; None: the protocol's seeds in turn."""
+    jobs: dict[str, Any] = field(default_factory=dict)
+    """{} where the lab runs the blocks itself; else `on` (slurm, local), `at_once`, `minutes`, `options`."""
 
     def seed(self, block: int) -> int:
         """Of all arms of a block; priming, block -1, has that of the first."""
@@ -131,7 +135,6 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
     if wishes.slices and len(phases) != 2:
         raise UsageError("--slices alternates between exactly two arms; use it with `lab ab` or `lab aa`")
     check_aims(protocol, [lineage[-1] for lineage in lineages.values()], wishes)
-    seed = wishes.seed if wishes.seed is not None else secrets.randbelow(2**31)
     name = f"{_stamp()}-{kind}-{secrets.token_hex(2)}"
     plan = SessionPlan(
         session=name,
@@ -140,7 +143,7 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
         blocks=blocks,
         until_decided=wishes.until_decided,
         slices=wishes.slices,
-        order_seed=seed,
+        order_seed=wishes.seed if wishes.seed is not None else secrets.randbelow(2**31),
         prime=wishes.prime and kind not in ("record", "quality"),
         keep_models=wishes.keep_models or kind == "record",
         monitor=wishes.monitor,
@@ -151,6 +154,7 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
         phases={phase.name: dataclasses.asdict(phase) for chain in lineages.values() for phase in chain},
         sequence=next_sequence(lab, name, phases),
         first_seed=wishes.first_seed,
+        jobs=wishes.jobs,
     )
     plan.folder(lab).mkdir(parents=True)
     write_json(plan.folder(lab) / "session.json", dataclasses.asdict(plan))
@@ -202,6 +206,7 @@ def anew(lab: Lab, old: SessionPlan) -> SessionPlan:
         old.keep_models,
         old.monitor,
         old.first_seed,
+        old.jobs,
     )
     plan = make(lab, old.kind, [arm.phase for arm in old.arms], wishes)
     write_json(old.folder(lab) / "ended.json", {"time": utc_now(), "abandoned_for": plan.session})
@@ -262,8 +267,8 @@ def lineage_of(plan: SessionPlan, name: str) -> list[Phase]:
     chain: list[Phase] = []
     while name:
         record = dict(plan.phases[name])
-        for field in ("changes", "options", "build", "command", "code_changes"):
-            record[field] = tuple(record[field])
+        for key in ("changes", "options", "build", "command", "code_changes"):
+            record[key] = tuple(record[key])
         chain.append(Phase(**record))
         name = chain[-1].parent
     return chain[::-1]
@@ -274,8 +279,13 @@ def unfinished(lab: Lab) -> list[str]:
     return [name for name in in_order(lab) if not (lab.sessions / name / "ended.json").exists()]
 
 
+def place_of(lab: Lab, session: str) -> float:
+    """Among the lab's sessions: later ones have larger numbers."""
+    return place_in_order(read_plan(lab.sessions / session / "session.json") or {})
+
+
 def in_order(lab: Lab) -> list[str]:
     """All sessions, oldest first."""
-    plans = {path.parent.name: read_json(path) for path in lab.sessions.glob("*/session.json")}
+    plans = {path.parent.name: read_plan(path) for path in lab.sessions.glob("*/session.json")}
     known = {name: plan for name, plan in plans.items() if isinstance(plan, dict)}
     return sorted(known, key=lambda name: (place_in_order(known[name]), name))

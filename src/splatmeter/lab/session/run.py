@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.events import Progress
-from splatmeter.lab.environment import collect, masked
+from splatmeter.lab.environment import boot_identity, collect, host_identity, masked
 from splatmeter.lab.executor import Arrival, Command, Executor, Hooks, Outcome
 from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan import commands
@@ -47,6 +47,12 @@ class Identity:
     """Hash of the code it executed, by content; empty if nothing could be identified."""
     scene: str = ""
     """Which of several; empty where the protocol has one."""
+    host: str = ""
+    """Tells machines of one name and kind apart, as a hash; empty where nothing tells."""
+    boot: str = ""
+    """Since when the machine is up, as a hash: both arms of a block must have the same."""
+    job: str = ""
+    """Which job of the session's folder ran it; empty where the lab ran it itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +216,8 @@ class Run:
             spec.identity,
             started=utc_now(),
             machine=self._environment["machine"],
+            host=host_identity(),
+            boot=boot_identity(),
             revision=self._environment["git"].get("revision", ""),
             code=code.sha256,
         )

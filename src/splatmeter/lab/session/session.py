@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -10,16 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from splatmeter.errors import SplatmeterError
-from splatmeter.lab.atomic import read_json, write_json
+from splatmeter.errors import NotEnoughMemory, SplatmeterError
+from splatmeter.lab.atomic import write_json
+from splatmeter.lab.environment import machine_identity
 from splatmeter.lab.executor import Arrival, Executor
-from splatmeter.lab.monitor.clocks import slowed_by_heat
 from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan.commands import RunRequest, is_plain
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab, locked
 from splatmeter.lab.record.run_folder import end_orphan
 from splatmeter.lab.session import builds, slices, start
+from splatmeter.lab.session.blocks import REPEATED, SUPERSEDED, claimed, disturbance
+from splatmeter.lab.session.blocks import attempts as attempts
+from splatmeter.lab.session.blocks import done_blocks as done_blocks
+from splatmeter.lab.session.blocks import repetitions as repetitions
 from splatmeter.lab.session.guard import CodeGuard, check_pin
 from splatmeter.lab.session.judge import Judge
 from splatmeter.lab.session.mishaps import longest_run
@@ -29,8 +32,6 @@ from splatmeter.lab.session.validate import dry_run
 from splatmeter.lab.session.worktree import Built, built
 
 PRIMING_STEPS = 20
-REPEATED = "repeated.json"
-_BLOCK = re.compile(r"(\d+)\.(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,9 @@ class Beat:
     blocks: int
     arm: str
     stage: str
-    """'priming', 'running', 'judging', 'block repeated' or 'block done'."""
+    """'priming', 'running', 'judging', 'block repeated' or 'block done'; of jobs also 'waiting', 'started',
+    'found' and 'died'.
+    """
     arrival: Arrival | None = None
     result: dict[str, Any] | None = None
 
@@ -49,8 +52,12 @@ class Beat:
 class Session:
     """`beats()` does the work while somebody iterates; closing it ends the child that runs."""
 
-    def __init__(self, lab: Lab, plan: SessionPlan, executor: Executor, judge: Judge | None = None) -> None:
+    def __init__(
+        self, lab: Lab, plan: SessionPlan, executor: Executor, judge: Judge | None = None, job: str = ""
+    ) -> None:
+        """`job` names the job that this is, where a cluster runs the blocks."""
         self.lab = lab
+        self.job = job
         self.plan = plan
         self.executor = executor
         self.protocol: Protocol = protocol_of(plan)
@@ -70,8 +77,8 @@ class Session:
         with locked(self.folder / ".lock", f"session {self.plan.session}"):
             for leftover in self.folder.glob("*/*/*/process.json"):
                 end_orphan(leftover.parent, self.lab.work)
-            self._make_ready()
-            yield from self._prime()
+            self.make_ready()
+            yield from self._prime(self.folder / "priming")
             for block in range(self.plan.blocks):
                 if block not in done_blocks(self.folder):
                     while (yield from self._block(block)):
@@ -80,43 +87,59 @@ class Session:
                         break
             write_json(self.folder / "ended.json", {"time": now(), "blocks": len(done_blocks(self.folder))})
 
-    def _make_ready(self) -> None:
+    def beats_of(self, block: int) -> Generator[Beat, None, None]:
+        """One attempt at one block, with priming of its own: what a job does on its node."""
+        self.make_ready()
+        attempt = claimed(self.folder, block)
+        yield from self._prime(self.folder / "blocks" / f"{block:03d}.{attempt}" / "priming")
+        yield from self._block(block, attempt)
+
+    def make_ready(self, runs_here: bool = True) -> None:
         """Checkpoint, builds and options; a session that is refused here is over, and was never begun."""
         try:
             for scene in self.plan.scenes(0):
                 self._starts[scene] = start.checked(self.lab, self.protocol.of_scene(scene), scene)
             for arm in self.plan.arms:
-                self._builds[arm.phase] = built(self.lab, lineage_of(self.plan, arm.phase), self.protocol)
+                self._builds[arm.phase] = self._built(arm)
                 builds.keep(self.folder, arm.phase, self._builds[arm.phase])
                 for scene in self.plan.scenes(0):
-                    self._try_out(arm, scene)
+                    self._try_out(arm, scene, runs_here)
         except SplatmeterError as problem:
-            if not done_blocks(self.folder):
+            if not done_blocks(self.folder) and not self.job:
                 write_json(self.folder / "ended.json", {"time": now(), "blocks": 0, "refused": str(problem)})
             raise
 
-    def _try_out(self, arm: ArmPlan, scene: str) -> None:
+    def _built(self, arm: ArmPlan) -> Built:
+        """Jobs begin at the same time: one of them may have to wait for another's look."""
+        return built(self.lab, lineage_of(self.plan, arm.phase), self.protocol, wait=bool(self.job))
+
+    def _try_out(self, arm: ArmPlan, scene: str, runs_here: bool) -> None:
         where = (0, 0, 0, scene)
         command = self._run(arm, self.folder / "unused", where, self.protocol.end_iteration).command
         if not self._builds[arm.phase].worktree:
             check_pin(self.lab, arm.phase, command)
         self._guard.checked(arm.phase, command)
-        needed = dry_run(arm.phase, command.arguments, command.directory, command.environment)
+        try:
+            needed = dry_run(arm.phase, command.arguments, command.directory, command.environment)
+        except NotEnoughMemory:
+            if runs_here:  # the machine that submits jobs may be a small one
+                raise
+            needed = None
         self.predicted[arm.phase] = max(needed or 0, self.predicted.get(arm.phase, 0))
         self.predicted = {phase: size for phase, size in self.predicted.items() if size}
 
-    def _prime(self) -> Iterator[Beat]:
+    def _prime(self, into: Path) -> Iterator[Beat]:
         """Fills file caches and compiles what compiles itself; looked at by nobody but kept apart as
         evidence.
         """
-        done = self.folder / "priming" / "done.json"
+        done = into / "done.json"
         if not self.plan.prime or done.exists():
             return
         last = self.protocol.start_iteration + min(PRIMING_STEPS, self.protocol.iterations)
         first_iteration: dict[str, Any] = {}
         every = [(arm, scene) for arm in self.plan.arms for scene in self.plan.scenes(0)]
         for place, (arm, scene) in enumerate(every):
-            folder = _kept_apart(self.folder / "priming" / f"{place}-{arm.label}")
+            folder = _kept_apart(into / f"{place}-{arm.label}")
             run = self._run(arm, folder, (-1, 1, place, scene), last)
             for arrival in run.events():
                 yield Beat(0, self.plan.blocks, arm.label, "priming", arrival)
@@ -127,9 +150,9 @@ class Session:
             run.discard_output()
         write_json(done, {"time": now(), "first_iteration_seconds": first_iteration})
 
-    def _block(self, block: int) -> Generator[Beat, None, bool]:
+    def _block(self, block: int, attempt: int = 0) -> Generator[Beat, None, bool]:
         """True if the rule on covariates asks for it again; the attempt is kept and never counts."""
-        attempt = 1 + max((a for b, a in attempts(self.folder) if b == block), default=0)
+        attempt = attempt or claimed(self.folder, block)
         folder = self.folder / "blocks" / f"{block:03d}.{attempt}"
         order = [(arm, scene) for scene in self.plan.scenes(block) for arm in self.plan.order(block, scene)]
         runs = [
@@ -154,11 +177,12 @@ class Session:
         disturbed = disturbance(self.protocol, results)
         record = {"block": block, "runs": [run.spec.folder.name for run in runs], "time": now()}
         record |= {"unix": time.time(), "disturbed": disturbed}
+        record |= {"job": self.job, "machine": machine_identity()} if self.job else {}
         if disturbed and len(repetitions(self.folder, block)) < self.protocol.repeats:
             write_json(folder / REPEATED, record)
             yield Beat(block, self.plan.blocks, disturbed, "block repeated")
             return True
-        write_json(folder / "block.json", record)
+        write_json(folder / (SUPERSEDED if block in done_blocks(self.folder) else "block.json"), record)
         yield Beat(block, self.plan.blocks, "", "block done")
         return False
 
@@ -196,7 +220,7 @@ class Session:
         protocol, (checkpoint, start_sha256) = self.protocol.of_scene(scene), self._starts[scene]
         seed = self.plan.seed(block)
         who = (arm.label, arm.phase, seed, self.plan.fingerprint)
-        identity = Identity(self.plan.session, block, attempt, position, *who, scene=scene)
+        identity = Identity(self.plan.session, block, attempt, position, *who, scene=scene, job=self.job)
         built_for = self._builds[arm.phase]
         evaluations = protocol.all_evaluation_steps if block >= 0 and not self.plan.slices else (last,)
         request = RunRequest(
@@ -255,48 +279,6 @@ def _last_line(path: Path) -> str:
     except OSError:
         return ""
     return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "")
-
-
-def disturbance(protocol: Protocol, results: list[dict[str, Any]]) -> str:
-    """Why the rule that the protocol fixed beforehand asks for this block again; empty if it doesn't.
-
-    It looks at covariates alone, never at the times that were measured.
-    """
-    if not protocol.most_foreign_cpu:
-        return ""
-    for result in results:
-        arm = result["identity"]["arm"]
-        share = result.get("foreign_cpu_share")
-        if share is not None and share > protocol.most_foreign_cpu:
-            limit = f"{100 * protocol.most_foreign_cpu:.3g} %"
-            return f"others used {100 * share:.1f} % of the machine during {arm}, more than {limit}"
-        if result.get("throttled"):
-            return f"a core was throttled {result['throttled']} times during {arm}"
-        if result.get("card_used") and (heat := slowed_by_heat(result["card"])):
-            return f"the card was slowed down during {arm}: {heat}"
-    return ""
-
-
-def repetitions(folder: Path, block: int | None = None) -> list[dict[str, Any]]:
-    """Attempts that the rule sent back, of one block or of all."""
-    found = [read_json(path) for path in sorted((folder / "blocks").glob(f"*/{REPEATED}"))]
-    sound = [record for record in found if isinstance(record, dict) and "block" in record]
-    return [record for record in sound if block is None or record["block"] == block]
-
-
-def attempts(folder: Path) -> list[tuple[int, int]]:
-    found = (_BLOCK.fullmatch(path.name) for path in (folder / "blocks").glob("*"))
-    return [(int(match[1]), int(match[2])) for match in found if match]
-
-
-def done_blocks(folder: Path) -> set[int]:
-    """Blocks with a whole block.json: it is written when all arms have their results."""
-    found: set[int] = set()
-    for path in (folder / "blocks").glob("*/block.json"):
-        record = read_json(path)
-        if isinstance(record, dict) and isinstance(record.get("block"), int):
-            found.add(record["block"])
-    return found
 
 
 def now() -> str:

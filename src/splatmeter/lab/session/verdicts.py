@@ -5,27 +5,36 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from splatmeter.errors import MissingFile, SplatmeterError
 from splatmeter.lab.atomic import read_json
 from splatmeter.lab.compare.aims import Aim, aim_of
-from splatmeter.lab.compare.assemble import Control, Rules, compare
-from splatmeter.lab.compare.noise import NoiseFloor, noise_floor
-from splatmeter.lab.compare.ratio import FEWEST_BLOCKS, evidence, log_ratios, slice_log_ratios
-from splatmeter.lab.compare.samples import Arm, RunSample, Subject, Verdict, VerdictKind
+from splatmeter.lab.compare.assemble import Rules, compare
+from splatmeter.lab.compare.machines import Differences, Whole, compare_machines
+from splatmeter.lab.compare.ratio import log_ratios, slice_log_ratios
+from splatmeter.lab.compare.samples import (
+    Arm,
+    Finding,
+    RunSample,
+    SliceSample,
+    Subject,
+    Verdict,
+    VerdictKind,
+)
 from splatmeter.lab.compare.scenes import compare_scenes, pooled_log_ratios
-from splatmeter.lab.compare.sequential import evidence_so_far
 from splatmeter.lab.compare.trajectory import Goal
 from splatmeter.lab.compare.verdict import Comparison, declared, judge, verify
-from splatmeter.lab.order_of_time import place_in_order
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session import gather, mishaps
-from splatmeter.lab.session.plan import SessionPlan, in_order, lineage_of, load, protocol_of
+from splatmeter.lab.record.merge_rules import WORDS_ONLY
+from splatmeter.lab.session import gather, mishaps, strata
+from splatmeter.lab.session.controls import floor_of, latest_control
+from splatmeter.lab.session.plan import SessionPlan, in_order, lineage_of, load, place_of, protocol_of
 from splatmeter.lab.session.quality_runs import quality_runs
 
 
@@ -36,6 +45,8 @@ class Judged:
     comparison: Comparison
     verdict: Verdict
     session: str
+    sessions: tuple[str, ...] = ()
+    """That one, and those that repeat it on other machines."""
 
 
 def labels(plan: SessionPlan, reference: str, candidate: str) -> tuple[str, str]:
@@ -61,34 +72,76 @@ def arms_between(plan: SessionPlan, reference: str, candidate: str, named: tuple
 
 
 def comparison(lab: Lab, reference: str, candidate: str, session: str) -> Comparison:
-    plan = load(lab, session)
+    return comparison_over(lab, reference, candidate, [session])
+
+
+def comparison_over(lab: Lab, reference: str, candidate: str, sessions: Sequence[str]) -> Comparison:
+    """The newest session first; others repeat it on machines of their own."""
+    plan = load(lab, sessions[0])
     protocol = protocol_of(plan)
     named = labels(plan, reference, candidate)
     arms = arms_between(plan, reference, candidate, named)
-    runs = gather.samples(lab, session, arms)
+    measured = strata.measured(lab, sessions, arms)
+    runs = measured.runs
     aim = aim_of(lineage_of(plan, candidate)[-1].aim) if reference != candidate else Aim.SPEED
-    control = None if reference == candidate else latest_control(lab, plan)
     rules = Rules(
         tolerance=protocol.tolerance,
         margins=protocol.margins,
         covariate=protocol.covariate,
         tolerated_difference=protocol.tolerated_difference,
         until_decided=plan.until_decided,
-        noise=floor_of(control, plan),
         aim=aim,
         goal=goal_of(protocol),
-        control=control.runs if control else None,
-        sequence=place_in_order({"sequence": plan.sequence, "created": plan.created}),
+        sequence=max(place_of(lab, session) for session in sessions),
         evaluations=_promised(plan),
-        findings=tuple(mishaps.findings(lab, plan, named)),
-        subject=_subject(plan, (reference, candidate), [_code(runs, label) for label in named]),
+        findings=(*_mishaps(lab, sessions, named), *measured.findings),
+        subject=_subject(plan, (reference, candidate), runs, named),
     )
-    more = _quality_runs(lab, plan, (reference, candidate), arms, rules)
+
+    def controlled(machines: list[str]) -> Rules:
+        control = None if reference == candidate else latest_control(lab, plan, machines)
+        return replace(rules, noise=floor_of(control, plan), control=control.runs if control else None)
+
+    machines = sorted({run.machine for run in runs}) or [plan.machine]
+    joint = controlled(machines)
+    more = _quality_runs(lab, (reference, candidate), arms, rules)
+    whole, differences = _ways(protocol, named, measured.slices, more)
+    return compare_machines(
+        runs, whole, differences, joint, lambda machine: replace(controlled([machine]), findings=())
+    )
+
+
+def _mishaps(lab: Lab, sessions: Sequence[str], named: tuple[str, str]) -> tuple[Finding, ...]:
+    found = [finding for name in sessions for finding in mishaps.findings(lab, load(lab, name), named)]
+    return tuple(dict.fromkeys(found))
+
+
+def _ways(
+    protocol: Protocol, named: tuple[str, str], slices: Sequence[SliceSample], more: Sequence[RunSample]
+) -> tuple[Whole, Differences]:
+    """How runs are compared as if they were of one machine, and their log ratios by block."""
     if protocol.scenes:
         goals = {name: goal_of(protocol.of_scene(name)) for name in protocol.scene_names}
-        return compare_scenes(runs, named, goals, rules, more)
-    slices = gather.slice_samples(lab, session) if plan.slices else []
-    return compare(runs, *named, rules, slices, more)
+        scenes = list(goals)
+        return (
+            lambda runs, rules: compare_scenes(runs, named, goals, rules, _there(more, runs)),
+            lambda runs: list(pooled_log_ratios(runs, named, scenes).values()),
+        )
+
+    def pieces(runs: Sequence[RunSample]) -> list[SliceSample]:
+        blocks = {run.block for run in runs}
+        return [piece for piece in slices if piece.block in blocks]
+
+    return (
+        lambda runs, rules: compare(runs, *named, rules, pieces(runs), _there(more, runs)),
+        lambda runs: slice_log_ratios(pieces(runs), *named) if slices else log_ratios(runs, *named),
+    )
+
+
+def _there(more: Sequence[RunSample], runs: Sequence[RunSample]) -> list[RunSample]:
+    """Runs for quality alone, of the machines that these runs are of."""
+    machines = {run.machine for run in runs}
+    return [run for run in more if any(gather.same_machine(run.machine, machine) for machine in machines)]
 
 
 def goal_of(protocol: Protocol) -> Goal:
@@ -103,13 +156,12 @@ def goal_of(protocol: Protocol) -> Goal:
 
 
 def _quality_runs(
-    lab: Lab, plan: SessionPlan, phases: tuple[str, str], arms: dict[str, Arm], rules: Rules
+    lab: Lab, phases: tuple[str, str], arms: dict[str, Arm], rules: Rules
 ) -> list[RunSample]:
     """Made for quality alone, of the very same: never for an A/A, whose arms have names of their own."""
 
     def same(other: SessionPlan, runs: list[RunSample]) -> bool:
-        subject = _subject(other, phases, [_code(runs, label) for label in phases])
-        return other.machine == plan.machine and not rules.subject.obstacle(subject)
+        return strata.repeats(rules.subject, _subject(other, phases, runs, phases))
 
     return [] if phases[0] == phases[1] else quality_runs(lab, phases, arms, same)
 
@@ -121,20 +173,15 @@ def _promised(plan: SessionPlan) -> tuple[tuple[str, int], ...]:
     return tuple(("test" if protocol.eval else "train", step) for step in steps)
 
 
-def _code(runs: list[RunSample], label: str) -> tuple[str, ...]:
-    return tuple(sorted({run.code for run in runs if run.arm.name == label}))
-
-
-_WORDS_ONLY = ("title", "note", "state", "reason", "created", "adopted", "adopted_because", "code_changes")
-
-
-def _subject(plan: SessionPlan, phases: tuple[str, str], code: list[tuple[str, ...]]) -> Subject:
+def _subject(
+    plan: SessionPlan, phases: tuple[str, str], runs: Sequence[RunSample], named: tuple[str, str]
+) -> Subject:
     definitions: list[str] = []
     for name in phases:
         records = [dataclasses.asdict(phase) for phase in lineage_of(plan, name)]
-        meant = [{k: v for k, v in record.items() if k not in _WORDS_ONLY} for record in records]
+        meant = [{k: v for k, v in record.items() if k not in WORDS_ONLY} for record in records]
         definitions.append(hashlib.sha256(json.dumps(meant, sort_keys=True).encode()).hexdigest()[:16])
-    return Subject(plan.fingerprint, tuple(definitions), tuple(code))
+    return Subject(plan.fingerprint, tuple(definitions), *strata.code_of(runs, named))
 
 
 def judged(lab: Lab, reference: str, candidate: str, session: str = "") -> Judged:
@@ -142,17 +189,19 @@ def judged(lab: Lab, reference: str, candidate: str, session: str = "") -> Judge
     *verified*.
     """
     sessions = [session] if session else gather.sessions_of(lab, reference, candidate)
-    found = [(name, comparison(lab, reference, candidate, name)) for name in sessions[-2:]]
-    if not found:
+    rounds = strata.rounds(lab, sessions, (reference, candidate))
+    if not rounds:
         raise MissingFile(
             f"{candidate} has not been measured against {reference};"
             f" `splatmeter lab ab {reference} {candidate}` does it"
         )
-    name, newest = found[-1]
-    verdict = verify(found[-2][1], newest) if len(found) > 1 else judge(newest)
+    name, newest = rounds[0][0], comparison_over(lab, reference, candidate, rounds[0])
+    before = [comparison_over(lab, reference, candidate, names) for names in rounds[1:2]]
+    verdict = verify(before[0], newest) if before else judge(newest)
     verdict = _with_its_aim(lab, load(lab, name), candidate, verdict)
     changed = "" if session else _changed_since(lab, load(lab, name), (reference, candidate))
-    return Judged(newest, _about_the_past(verdict, changed) if changed else verdict, name)
+    verdict = _about_the_past(verdict, changed) if changed else verdict
+    return Judged(newest, verdict, name, tuple(rounds[0]))
 
 
 def _with_its_aim(lab: Lab, plan: SessionPlan, phase: str, verdict: Verdict) -> Verdict:
@@ -248,48 +297,3 @@ def imported(lab: Lab, phase: str) -> dict[str, Any]:
 
 def runs_of(lab: Lab, phase: str) -> int:
     return Index(lab).rows("SELECT count(*) FROM runs WHERE phase = ? AND counted = 1", (phase,))[0][0]
-
-
-@dataclass(frozen=True, slots=True)
-class FoundControl:
-    """The newest A/A that speaks about a session."""
-
-    runs: Control
-    differences: tuple[float, ...]
-    """Log ratios of its blocks; with several scenes, their means."""
-
-
-def latest_control(lab: Lab, plan: SessionPlan) -> FoundControl | None:
-    """The newest A/A of this protocol on this machine, sliced if the session is sliced."""
-    rows = Index(lab).rows(
-        "SELECT session FROM sessions WHERE kind = 'aa' AND machine = ? AND protocol = ?"
-        " AND ended IS NOT NULL ORDER BY place_in_order DESC",
-        (plan.machine, plan.fingerprint),
-    )
-    for row in rows:
-        control = load(lab, row["session"])
-        if bool(control.slices) != bool(plan.slices) or control.session == plan.session:
-            continue
-        first, second = (arm.label for arm in control.arms)
-        runs = gather.samples(lab, control.session, {label: Arm(label) for label in (first, second)})
-        if control.slices:
-            differences = slice_log_ratios(gather.slice_samples(lab, control.session), first, second)
-        elif scenes := protocol_of(control).scene_names:
-            differences = tuple(pooled_log_ratios(runs, (first, second), scenes).values())
-        else:
-            differences = log_ratios(runs, first, second)
-        if len(differences) >= FEWEST_BLOCKS:
-            return FoundControl(Control(runs, first, second, control.until_decided), differences)
-    return None
-
-
-def latest_noise(lab: Lab, plan: SessionPlan) -> NoiseFloor | None:
-    return floor_of(latest_control(lab, plan), plan)
-
-
-def floor_of(control: FoundControl | None, plan: SessionPlan) -> NoiseFloor | None:
-    """Of speed."""
-    if control is None:
-        return None
-    told = evidence_so_far if control.runs.until_decided else evidence
-    return noise_floor(told(control.differences), plan.machine, protocol_of(plan).scene)

@@ -31,7 +31,7 @@ class Built:
     """Holds worktree, environment, the build's log and what was built."""
 
 
-def built(lab: Lab, lineage: list[Phase], protocol: Protocol) -> Built:
+def built(lab: Lab, lineage: list[Phase], protocol: Protocol, wait: bool = False) -> Built:
     """The nearest revision in the lineage, with all patches that came after it; nothing to do without
     either, unless a phase says how it is built.
     """
@@ -48,7 +48,7 @@ def built(lab: Lab, lineage: list[Phase], protocol: Protocol) -> Built:
     recipe = (texts, stated or usual)
     identity = repr((commit, *recipe)).encode("utf-8", "surrogateescape")
     folder = lab.worktrees.resolve() / hashlib.sha256(identity).hexdigest()[:12]
-    with locked(lab.worktrees / ".lock", "the folder of worktrees"):
+    with locked(lab.worktrees / ".lock", "the folder of worktrees", wait):
         return _ensure(folder, repository, commit, recipe)
 
 

@@ -1,0 +1,56 @@
+"""Jobs and machines in the words of the log; nothing here names a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from splatmeter.jobs.folder import JobFolder
+from splatmeter.lab.compare.machines import FEWEST_ON_A_MACHINE, LEVEL
+from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.session.gather import machine_of
+from splatmeter.lab.session.plan import in_order, load
+
+_CLUSTERS = {"slurm": "SLURM jobs, each on a node of its own", "local": "jobs on one machine"}
+
+
+def job_notes(lab: Lab) -> list[str]:
+    """How many jobs there were, and how many of them died and were repeated; [] without any."""
+    notes: list[str] = []
+    for name in in_order(lab):
+        on = str(load(lab, name).jobs.get("on", ""))
+        jobs = [JobFolder(path) for path in (lab.sessions / name / "jobs").glob("*.*") if path.is_dir()]
+        if not on or not jobs:
+            continue
+        died = [job for job in jobs if not job.ended or job.read("ended").get("signalled")]
+        again = f"{len(died)} died and {'was' if len(died) == 1 else 'were'} repeated"
+        words = again if died else "none died"
+        notes.append(
+            f"Jobs: every block of {name} is one job ({len(jobs)} {_CLUSTERS.get(on, on)}; {words}). Each"
+            " primes itself."
+        )
+    return notes
+
+
+def machine_notes(results: Sequence[dict[str, Any]]) -> list[str]:
+    """The rule, where there were several."""
+    if len({machine_of(result["identity"]) for result in results}) < 2:
+        return []
+    return [
+        "Machines: each is a stratum with a ratio of its own. They are pooled only if they agree"
+        f" (Brown-Forsythe test at {100 * LEVEL:.0f} %, at least {FEWEST_ON_A_MACHINE} blocks on each); a"
+        " machine that is shown to lose decides."
+    ]
+
+
+def machine_lines(results: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Processor and memory of each machine, where there were several."""
+    found: dict[str, str] = {}
+    for result in results:
+        cpu = (result.get("facts") or {}).get("cpu") or {}
+        limits = (result.get("facts") or {}).get("limits") or {}
+        usable = limits.get("usable_cpus", cpu.get("logical", "?"))
+        memory = f"{cpu.get('memory_bytes', 0) / 1e9:.1f} GB of memory"
+        words = f"{cpu.get('model', 'unknown')}, {usable} usable processors, {memory}"
+        found.setdefault(machine_of(result["identity"]), words)
+    return {f"Machine {name}": words for name, words in sorted(found.items())} if len(found) > 1 else {}
