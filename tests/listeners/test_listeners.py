@@ -280,7 +280,7 @@ def test_a_forecast_is_told_once_and_again_when_it_changes_or_becomes_one_number
         (GIB, 4 * GIB),
         (GIB, 4 * GIB),
         (GIB, 3 * GIB),
-        (2 * GIB, 2.6 * GIB),
+        (2 * GIB, 2.7 * GIB),
         (2.4 * GIB, 2.5 * GIB),
     ]
     for number, (low, high) in enumerate(ranges):
