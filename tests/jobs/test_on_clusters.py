@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from splatmeter.errors import SplatmeterError, UsageError
-from splatmeter.jobs.cluster import Wanted, cluster_of
+from splatmeter.jobs.cluster import Standing, Wanted, cluster_of
 from splatmeter.jobs.crew import Crew, News, Report
-from splatmeter.jobs.folder import JobFolder, Task
+from splatmeter.jobs.folder import JobFolder, Task, new_try
 
 pytest.importorskip("submitit", reason="submitit is not installed: pip install 'splatmeter[cluster]'")
 
@@ -78,6 +78,23 @@ def test_leaving_cancels_what_runs(tmp_path: Path, cluster: str) -> None:
     wait_for(marker)
     stream.close()  # type: ignore[attr-defined]
     assert job.read("ended").get("signalled") is True
+
+
+def test_a_number_that_belongs_to_somebody_else_now_is_left_alone(
+    tmp_path: Path, slurm: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A controller that lost its state counts from 1 again; our old number is then another job's."""
+    monkeypatch.setenv("SLURM_CONF", slurm["SLURM_CONF"])
+    marker = tmp_path / "marker"
+    cluster = cluster_of("slurm")
+    stream = reports(tmp_path / "jobs", "slurm", once(marker))
+    theirs = next(report.job for report in stream if report.news is News.STARTED)
+    ours = new_try(tmp_path / "old", Task("once", ("true",)), {})
+    ours.write("submitted", {"cluster": "slurm", "id": theirs.number, "name": "splatmeter-of-before"})
+    assert cluster.standing([ours, theirs]) == [Standing.GONE, Standing.RUNNING]
+    cluster.cancel(ours)
+    assert cluster.standing([theirs]) == [Standing.RUNNING]
+    stream.close()  # type: ignore[attr-defined]
 
 
 def test_what_slurm_refuses_is_one_sentence(

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import re
+import secrets
 import shutil
 import signal
 import subprocess
@@ -96,7 +97,9 @@ def checked_options(words: Sequence[str]) -> dict[str, str]:
 
 
 class Slurm:
-    """States come from squeue: many clusters keep no accounts, and sacct says nothing there."""
+    """States come from squeue: many clusters keep no accounts, and sacct says nothing there. A number alone
+    is not believed, because a controller that lost its state counts from 1 again: the name must fit too.
+    """
 
     name = "slurm"
 
@@ -105,27 +108,32 @@ class Slurm:
 
     def submit(self, job: JobFolder) -> None:
         more = {"no-requeue": True, **self.wanted.options}
+        name = f"splatmeter-{secrets.token_hex(4)}"
         settings = {"slurm_exclusive": True, "slurm_use_srun": False, "slurm_additional_parameters": more}
         if "nodelist" in self.wanted.options:
             job.write("job", job.read("job") | {"nodes": _expanded(self.wanted.options["nodelist"])})
-        number = _submitted("slurm", job, self.wanted.minutes, settings).job_id
-        job.write("submitted", {"cluster": self.name, "id": number})
+        number = _submitted("slurm", job, self.wanted.minutes, {"name": name, **settings}).job_id
+        job.write("submitted", {"cluster": self.name, "id": number, "name": name})
 
     def standing(self, jobs: Sequence[JobFolder]) -> list[Standing]:
         numbers = ",".join(job.number for job in jobs if job.number.isdigit())
-        answer = _asked("squeue", "--noheader", "--states=all", "--format=%i %T", f"--jobs={numbers}")
+        answer = _asked("squeue", "--noheader", "--states=all", "--format=%i,%j %T", f"--jobs={numbers}")
         if answer is None or (answer.returncode and "Invalid job id" not in answer.stderr):
             return [Standing.UNKNOWN for _ in jobs]
         told = dict(line.split()[:2] for line in answer.stdout.splitlines() if len(line.split()) >= 2)
-        return [_of_slurm(told.get(job.number, "")) for job in jobs]
+        return [_of_slurm(told.get(f"{job.number},{_name(job)}", "")) for job in jobs]
 
     def cancel(self, job: JobFolder) -> None:
         if job.number.isdigit():
-            _asked("scancel", job.number)
+            _asked("scancel", f"--name={_name(job)}", job.number)
 
 
 _OVER = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
          "PREEMPTED", "REVOKED", "TIMEOUT", ""}  # fmt: skip
+
+
+def _name(job: JobFolder) -> str:
+    return str(job.read("submitted").get("name", ""))
 
 
 def _of_slurm(state: str) -> Standing:
@@ -150,7 +158,7 @@ class Local:
         variables = {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES")}
         job.write("job", job.read("job") | {"variables": variables})
         with _out_of_reach_of_the_terminal():
-            made = _submitted("local", job, self.wanted.minutes, {})
+            made = _submitted("local", job, self.wanted.minutes, {"name": "splatmeter"})
         self._own[made.job_id] = made
         since = psutil.Process(int(made.job_id)).create_time()
         job.write("submitted", {"cluster": self.name, "id": made.job_id, "since": since})
@@ -186,9 +194,7 @@ def _submitted(cluster: str, job: JobFolder, minutes: int, settings: Mapping[str
     folder = job.path / "submitit"
     folder.mkdir(mode=0o700)
     executor = submitit.AutoExecutor(folder=folder, cluster=cluster)
-    executor.update_parameters(
-        name="splatmeter", timeout_min=minutes, nodes=1, tasks_per_node=1, **settings
-    )
+    executor.update_parameters(timeout_min=minutes, nodes=1, tasks_per_node=1, **settings)
     try:
         return executor.submit(work, str(job.path.resolve()))
     except (RuntimeError, subprocess.CalledProcessError) as problem:
