@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import NoReturn
 
+from splatmeter.cli.lab_history_options import history_options
 from splatmeter.cli.nearest import suggestion, unknown_option
 from splatmeter.errors import UsageError
 
@@ -86,6 +87,7 @@ def parser() -> argparse.ArgumentParser:
     _run_commands(commands)
     _quality_command(commands)
     _store_commands(commands)
+    history_options(_add(commands, "history", "lab_history", "figures over sessions, with changes marked"))
     _judge_commands(commands)
     _monitor_commands(commands)
     return top

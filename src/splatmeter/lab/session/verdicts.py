@@ -60,13 +60,14 @@ def arms_between(plan: SessionPlan, reference: str, candidate: str, named: tuple
     }
 
 
-def comparison(lab: Lab, reference: str, candidate: str, session: str) -> Comparison:
+def comparison(lab: Lab, reference: str, candidate: str, session: str, aim: Aim | None = None) -> Comparison:
+    """By the aim that was frozen with the session, unless another one is asked about."""
     plan = load(lab, session)
     protocol = protocol_of(plan)
     named = labels(plan, reference, candidate)
     arms = arms_between(plan, reference, candidate, named)
     runs = gather.samples(lab, session, arms)
-    aim = aim_of(lineage_of(plan, candidate)[-1].aim) if reference != candidate else Aim.SPEED
+    own = aim_of(lineage_of(plan, candidate)[-1].aim) if reference != candidate else Aim.SPEED
     control = None if reference == candidate else latest_control(lab, plan)
     rules = Rules(
         tolerance=protocol.tolerance,
@@ -75,7 +76,7 @@ def comparison(lab: Lab, reference: str, candidate: str, session: str) -> Compar
         tolerated_difference=protocol.tolerated_difference,
         until_decided=plan.until_decided,
         noise=floor_of(control, plan),
-        aim=aim,
+        aim=aim or own,
         goal=goal_of(protocol),
         control=control.runs if control else None,
         sequence=place_in_order({"sequence": plan.sequence, "created": plan.created}),
@@ -171,7 +172,7 @@ def _with_its_aim(lab: Lab, plan: SessionPlan, phase: str, verdict: Verdict) -> 
     return dataclasses.replace(verdict, reasons=(*verdict.reasons, words))
 
 
-_EXECUTED = ("parent", "options", "environment", "revision", "patch", "build", "command", "trainer")
+EXECUTED = ("parent", "options", "environment", "revision", "patch", "build", "command", "trainer")
 
 
 def _changed_since(lab: Lab, plan: SessionPlan, phases: tuple[str, str]) -> str:
@@ -182,7 +183,7 @@ def _changed_since(lab: Lab, plan: SessionPlan, phases: tuple[str, str]) -> str:
         except SplatmeterError:  # removed, or in a circle: what was measured is all that is left
             continue
         executed = [
-            [[getattr(phase, field) for field in _EXECUTED] for phase in lineage]
+            [[getattr(phase, field) for field in EXECUTED] for phase in lineage]
             for lineage in (now, lineage_of(plan, name))
         ]
         if executed[0] != executed[1]:
