@@ -52,11 +52,11 @@ class Exported:
 def export(lab: Lab, history: History, target: str) -> Exported:
     """`target` is a folder, which gets a database, or any address that MLflow knows."""
     address, artifacts = _address(target)
-    client, failure = _client(address)
+    client, failures = _client(address)
     with locked(lab.root / ".mlflow.lock", "the export to MLflow", wait=True):
         try:
             return _Store(client, artifacts).taken(history, _sessions(lab), address)
-        except (failure, OSError) as problem:
+        except failures as problem:
             raise OutputError(_cannot(address, problem)) from None
 
 
@@ -72,25 +72,24 @@ def _address(target: str) -> tuple[str, str | None]:
     return f"sqlite:///{(folder / DATABASE).as_posix()}", (folder / "artifacts").as_uri()
 
 
-def _client(address: str) -> tuple[Any, type[Exception]]:
-    """MLflow reports to its makers unless told not to; nothing of a lab leaves the machine unasked."""
+def _client(address: str) -> tuple[Any, tuple[type[Exception], ...]]:
+    """With the failures that may come of its use. MLflow reports to its makers unless told not to: nothing of
+    a lab leaves the machine unasked.
+    """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
-    for name in ("mlflow", "alembic"):
-        logging.getLogger(name).setLevel(logging.ERROR)
     try:
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
-
-        if address.startswith("sqlite:"):
-            import alembic  # noqa: F401
-            import sqlalchemy  # noqa: F401
+        from sqlalchemy.exc import SQLAlchemyError
     except ImportError:
         raise MissingExtra("`lab history --mlflow`", "mlflow") from None
-    logging.getLogger("mlflow").setLevel(logging.ERROR)
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    failures = (MlflowException, SQLAlchemyError, OSError)
     try:
-        return MlflowClient(address), MlflowException
-    except (MlflowException, OSError) as problem:
+        return MlflowClient(address), failures
+    except (*failures, ImportError) as problem:  # a database whose driver is not installed
         raise OutputError(_cannot(address, problem)) from None
 
 
