@@ -106,6 +106,7 @@ def _show(found: History) -> None:
     for sentence in (
         *(words.comparable(found) if found.tracks else ()),
         *words.revision_notes(found),
+        *words.listed(words.objections(found), MOST_SENTENCES),
         *words.listed(found.remarks, MOST_SENTENCES),
         *words.listed(found.left_out, MOST_SENTENCES),
     ):

@@ -202,6 +202,7 @@ def test_an_edited_result_is_named_and_left_out(tmp_path: Path, capsys: pytest.C
     assert len(point.runs) == 3 and point.against
     assert set(point.against.changes.values()) == {Change.DOUBTED}, "an objection is no change"
     text = " ".join(said(lab, capsys).split())
+    assert "Session 1, phase: Questionable" in text
     assert "was changed after the run" in text and "001.1" in text and "▲" not in text.partition("Marks:")[0]
 
 

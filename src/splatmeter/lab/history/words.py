@@ -42,6 +42,16 @@ def comparable(history: History) -> tuple[str, ...]:
     return (*told, chance) if chance else tuple(told)
 
 
+def objections(history: History) -> tuple[str, ...]:
+    """Why something is marked with an exclamation mark."""
+    found = [
+        f"Session {point.number}, {point.variant.label}: {point.against.verdict.sentence}"
+        for point in history.points
+        if point.against and point.against.verdict.kind is VerdictKind.QUESTIONABLE and point.kind != "aa"
+    ]
+    return tuple(dict.fromkeys(found))
+
+
 def by_chance(history: History) -> str:
     """How many gains are no wonder among so many comparisons; empty where there was none."""
     newest: dict[str, VerdictKind] = {}

@@ -33,6 +33,7 @@ def history_section(history: History, order: Mapping[str, int]) -> Markup:
     parts.append(_listed(notes))
     for title, sentences in (
         ("Revisions", words.revision_notes(history)),
+        ("Objections", words.objections(history)),
         ("Names that changed their meaning", history.remarks),
         ("Left out", history.left_out),
     ):
@@ -59,17 +60,21 @@ def _track(history: History, track: Track, order: Mapping[str, int]) -> Markup:
 
 def _table(history: History, track: Track) -> Markup:
     kinds = track.known()
-    head = ("Session", "Phase", "Revision", *(_title(kind) for kind in kinds), "Against", "Ratio", "Verdict")
+    speed = [kind for kind in kinds if kind.name == "speed"]
+    others = [kind for kind in kinds if kind.name != "speed"]
+    compared = ("Against", "Speed ratio", "Verdict")
+    head = ("Session", "Phase", "Revision", *map(_title, speed), *compared, *map(_title, others))
     points = track.points[-MOST_ROWS:]
     rows = [
         (
             tag("span", words.session_text(point), title=point.session),
             point.arm if point.kind == "aa" else point.variant.label,
             tag("code", words.revision_text(history, point)),
-            *(_cell(words.reading_text(point, kind)) for kind in kinds),
+            *(_cell(words.reading_text(point, kind)) for kind in speed),
             point.parent or UNKNOWN,
             _cell(words.speed_text(point.against) or UNKNOWN),
             _verdict(point),
+            *(_cell(words.reading_text(point, kind)) for kind in others),
         )
         for point in points
     ]
