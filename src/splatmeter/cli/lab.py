@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from splatmeter.cli.lab_cluster import add_job_options
+from splatmeter.cli.lab_history_options import history_options
 from splatmeter.cli.nearest import suggestion, unknown_option
 from splatmeter.errors import UsageError
 
@@ -87,6 +88,7 @@ def parser() -> argparse.ArgumentParser:
     _run_commands(commands)
     _quality_command(commands)
     _store_commands(commands)
+    history_options(_add(commands, "history", "lab_history", "figures over sessions, with changes marked"))
     _judge_commands(commands)
     _monitor_commands(commands)
     return top

@@ -58,6 +58,19 @@ def settled(comparison: Comparison) -> bool:
     return bool(_slower(comparison) or _lost(comparison) or _gain(comparison) or _no_gain(comparison))
 
 
+def peak_shown(figure: Figure, tolerated_difference: float) -> VerdictKind | None:
+    """What is shown of one peak alone; None while nothing is."""
+    if _shown_lost(figure, math.log1p(-tolerated_difference)):
+        return VerdictKind.MORE_MEMORY
+    if figure.lacking:
+        return None
+    if _shown_gained(figure):
+        return VerdictKind.LEANER
+    bounds = figure.estimate.interval_90
+    equal = _enough(figure.estimate) and bounds.inside(1 - tolerated_difference, 1 + tolerated_difference)
+    return VerdictKind.NO_GAIN if equal else None
+
+
 def _margin(comparison: Comparison) -> float:
     """How much a figure may lose without mattering, as a log ratio below 0."""
     share = comparison.tolerance if comparison.aim is Aim.QUALITY else comparison.tolerated_difference

@@ -122,6 +122,15 @@ def may_stop(comparison: Comparison) -> bool:
     return _shown_faster(comparison) or any(rule(comparison) for rule in (_slower, _no_speed_up))
 
 
+def speed_shown(comparison: Comparison) -> VerdictKind | None:
+    """What is shown of speed alone, whatever quality and objections make of it; None while nothing is."""
+    if _slower(comparison):
+        return VerdictKind.SLOWER
+    if _shown_faster(comparison):
+        return VerdictKind.FASTER
+    return VerdictKind.NO_SPEED_UP if _no_speed_up(comparison) else None
+
+
 def _slower(comparison: Comparison) -> Verdict | None:
     estimate = comparison.speed.main
     slow = scenes_that_lose(comparison, 0.0)

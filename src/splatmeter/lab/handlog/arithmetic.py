@@ -73,7 +73,7 @@ def _readings(claim: Claim, before: Quantity, after: Quantity) -> list[tuple[flo
     if unit in ("%", "x"):
         _, low, high = change_percent(before, after)
         ranges = [(low, high)]
-        if claim.key == "time" or after.per_step or before.per_step:
+        if claim.key == "time" or after.unit == "s" or after.per_step or before.per_step:
             _, *turned = change_percent(after, before)
             ranges.append((turned[0], turned[1]))
         if unit == "x":

@@ -48,6 +48,7 @@ _SIZED_CARD = re.compile(
     r"(?<![\d.])(\d{1,3})[\s-]?G(?:i?B)?[\s-](?:of VRAM|VRAM|GPU|card|karte|grafikkarte|GDDR\dX?|HBM\w*)\b",
     re.IGNORECASE,
 )
+_PORTABLE = re.compile(r"\b(?:laptop|mobile|notebook|max-q)\b", re.IGNORECASE)
 GIB = 2.0**30
 
 
@@ -78,12 +79,11 @@ def cards_in(text: str, line: int) -> list[Card]:
         )
         said = int(after[1]) if after else int(before[1]) if before else None
         count = int(match["number"] or 1)
+        laptop = bool(match["laptop"] or _PORTABLE.search(text[max(0, match.start() - 60) : match.start()]))
         if sold or said:
             # "24 GB" of a card are GiB, so the most generous reading of a peak still has to fit.
-            size = (
-                GIB * count * (said if said and (not sold or said in sold or match["laptop"]) else max(sold))
-            )
-            found.append(Card(match["card"], size, said, sold, line, bool(match["laptop"])))
+            size = GIB * count * (said if said and (not sold or said in sold or laptop) else max(sold))
+            found.append(Card(match["card"], size, said, sold, line, laptop))
     if not found:
         found = [Card("card", GIB * int(m[1]), int(m[1]), (), line) for m in _SIZED_CARD.finditer(text)]
     return found

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from splatmeter.lab.handlog import words
 from splatmeter.lab.handlog.mentions import Mention, Role, key_of_words, memory_key
 from splatmeter.lab.handlog.quantities import Quantity
 from splatmeter.lab.handlog.references import of_the_parentheses, references_of
-from splatmeter.lab.handlog.subjects import named_before
+from splatmeter.lab.handlog.subjects import named_before, sentence_start
 from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
 
 NEAR = 60
@@ -67,7 +69,8 @@ def _claims(log: HandLog, phase: HandPhase | None, said: Said) -> Iterator[Claim
         key = _key(text, said, mention, value)
         subject = phase or _subject(log, text, mention.quantity.start)
         references, previous = references_of(log, said, position, subject)
-        if phase is None and (span := _span(log, text)) is not None:
+        span = _span(log, said, position) if phase is None else None
+        if span is not None and not pair:
             references, subject = (span[0],), log.phase(span[1])
         if not references and not previous:
             references, previous = of_the_parentheses(log, said, position, subject)
@@ -115,8 +118,8 @@ def _is_no_change(text: str, quantity: Quantity) -> bool:
         or ("[" in inside and "]" not in inside[inside.rfind("[") :])
         or bool(
             re.search(
-                r"\bevery\b|\balle\b|\bper\b|\banother\b|\bweitere\b|\belsewhere\b",
-                before + text[quantity.end : quantity.end + 16],
+                r"\bevery\b|\balle\b|\bper\b(?! s(?:ec|tep)| it)|\banother\b|\bweitere\b|\belsewhere\b",
+                before + text[quantity.end : quantity.end + 24],
                 re.IGNORECASE,
             )
         )
@@ -144,6 +147,10 @@ def _pair(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mention
         if before.quantity.unit != after.quantity.unit or before.quantity.unit in ("%", "x"):
             continue
         between = text[after.quantity.end : here.start] if gap is None else text[gap : before.quantity.start]
+        if here.unit not in ("%", "x", after.quantity.unit) or (
+            gap is None and _of_another(between, after.key)
+        ):
+            continue
         if len(between) < NEAR and _same_sentence(between) and _near_enough(between, gap is not None):
             return before, after
     return None
@@ -170,6 +177,8 @@ def _apart(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mentio
             for before in found[:position]:
                 between = text[before.quantity.end : after.quantity.start]
                 same = before.key == after.key and before.quantity.unit == after.quantity.unit
+                same = same and here.unit in ("%", "x", after.quantity.unit)
+                same = same and not _of_another(text[after.quantity.end : here.start], after.key)
                 if (
                     before.role is Role.BEFORE
                     and same
@@ -183,8 +192,15 @@ def _apart(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mentio
 
 def _near_enough(between: str, follows: bool) -> bool:
     if follows:
-        return bool(re.search(r"[(:,]\s*(?:from |von )?$|\b(?:from|von)\s+$", between))
+        return bool(re.search(r"^[^,;]*\b(?:from|von)\s+$|[(:,]\s*(?:from |von )?$", between))
     return True
+
+
+def _of_another(between: str, key: str) -> bool:
+    """'…, memory is down 43 %': the words before the claim turn to something else."""
+    clause = words.tail(between, words.CLAUSE_END) if words.CLAUSE_END.search(between) else ""
+    spoken = key_of_words(clause)
+    return bool(spoken) and spoken != key and not (spoken.endswith("peak") and key.endswith("peak"))
 
 
 def _attached(text: str, found: tuple[Mention, ...], position: int) -> Mention | None:
@@ -198,7 +214,7 @@ def _attached(text: str, found: tuple[Mention, ...], position: int) -> Mention |
             return following
     for mention in reversed(found[:position]):
         between = text[mention.quantity.end : here.start]
-        if len(between) > NEAR or not _same_sentence(between):
+        if len(between) > NEAR or not _same_sentence(between) or _of_another(between, mention.key):
             return None
         if (
             mention.role is Role.VALUE
@@ -252,12 +268,35 @@ def _signs(key: str) -> list[tuple[int, re.Pattern[str]]]:
     return [*signs, (good, words.BETTER), (-good, words.WORSE)] if " " in key and "peak" not in key else signs
 
 
-def _span(log: HandLog, text: str) -> tuple[str, str] | None:
-    """'total 0.1 -> 0.6: …' speaks of two phases to its end."""
-    named = log.called.within(text[:80])[:2]
-    if len(named) == 2 and words.ARROW.match(text[named[0][1] : named[1][0]]):
-        return named[0][2], named[1][2]
+def _span(log: HandLog, said: Said, position: int) -> tuple[str, str] | None:
+    """'total 0.1 -> 0.6: …', 'R1 to R5 is …' speak of two phases to their end."""
+    text, here = said.passage.words, said.mentions[position].quantity.start
+    start = sentence_start(text, here)
+    for part in (text[:80], text[start:here]):
+        for first, second in pairwise(log.called.within(part)):
+            if words.ARROW.match(part[first[1] : second[0]]):
+                return first[2], second[2]
+    return _span_of_figures(log, said, position)
+
+
+def _span_of_figures(log: HandLog, said: Said, position: int) -> tuple[str, str] | None:
+    """'From 62 to 104 it/s …, memory is down 43 %': the two phases whose figures begin the sentence."""
+    text, here = said.passage.words, said.mentions[position].quantity
+    for before, after in pairwise(said.mentions[:position]):
+        between = text[before.quantity.end : after.quantity.start]
+        if not words.ARROW.match(between) or words.SENTENCE_END.search(text[after.quantity.end : here.start]):
+            continue
+        owners = [
+            [p.name for p in log.phases if (f := p.figures.get(m.key)) and _equal(f.quantity, m.quantity)]
+            for m in (before, after)
+        ]
+        if before.key == after.key and len(owners[0]) == len(owners[1]) == 1 and owners[0] != owners[1]:
+            return owners[0][0], owners[1][0]
     return None
+
+
+def _equal(a: Quantity, b: Quantity) -> bool:
+    return a.unit == b.unit and math.isclose(a.value, b.value, rel_tol=1e-9)
 
 
 def _subject(log: HandLog, text: str, position: int) -> HandPhase | None:

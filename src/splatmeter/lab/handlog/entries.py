@@ -12,26 +12,38 @@ from dataclasses import dataclass, field
 
 from splatmeter.lab.handlog.dates import days_in
 from splatmeter.lab.handlog.markdown import Bullet, Section, Table, Text
-from splatmeter.lab.handlog.mentions import Passage, Role, key_of_words, mentions
+from splatmeter.lab.handlog.mentions import Passage, Role, mentions
 from splatmeter.lab.handlog.names import match_name, phase_name
-from splatmeter.lab.handlog.quantities import quantities
+from splatmeter.lab.handlog.tables import (
+    is_before_and_after,
+    is_change,
+    is_comparison,
+    is_list_of_figures,
+    is_turned,
+    name_column,
+    sides,
+)
 from splatmeter.lab.handlog.values import Said
+from splatmeter.lab.handlog.words import PER_SECOND, PER_STEP
 
 MOST_ENTRIES = 400
 """More are data, not a log; comparing each with each would take too long."""
 _SUMMARY = re.compile(
     r"^\W*(?:altogether|overall|in total|totals?\b|summary|in summary|conclusion|fazit|insgesamt|"
-    r"zusammenfass|todo|next|goal|setup|hardware|unterm strich|all in all)",
+    r"zusammenfass|todo|next|goal|setup|hardware|unterm strich|all in all|verdict|result|"
+    r"ergebnis|bilanz|tl;?dr)",
     re.IGNORECASE,
 )
 _SETTINGS = re.compile(
     r"config|setup|environment|quality.*baseline|measurement|hardware|remark|comment|notes?$|legend|aufbau|"
-    r"umgebung|result$|summary|fazit",
+    r"umgebung|results?$|summary|fazit|\bworth it|\bverdict|wrap|bottom line|ergebnis|bilanz|"
+    r"takeaway|lessons|where (?:we|things) (?:are|stand)|closing|tl;?dr",
     re.IGNORECASE,
 )
 _LEADING = re.compile(r"^(?:\W*(?:\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{2,4})\W*)?")
-_SHORT_NAME = re.compile(r"^([A-Za-z]{1,4}[-.]?\d{1,3}[a-z]?)\b(?=\s)")
+_SHORT_NAME = re.compile(r"^([A-Za-z]{1,4}[-.]?\d{1,3}[a-z]?|#\d{1,6})\b(?=\s)")
 _NUMBERED = re.compile(r"^([A-Za-zÄÖÜäöü]{2,14}\s?\d{1,3}[a-z]?)\b(?=\s|$)")
+_SECOND_WORD = re.compile(r"^[A-Za-zÄÖÜäöü]{4,14}\s([A-Za-z]{1,3}\d{1,3}[a-z]?)\b")
 _WEEKDAY = re.compile(r"^(mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so)\w{0,8}\b", re.IGNORECASE)
 _WEEKDAYS = (
     "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
@@ -81,28 +93,30 @@ def of_section(section: Section) -> Entry:
     for table in section.tables:
         if is_list_of_figures(table):
             said += list(_figures_said(table))
+        elif is_before_and_after(table):
+            said += list(_changed_said(table))
     return Entry(
         phase_name(section.title), section.title, section.line, said, _aliases(section.title), section
     )
 
 
-def is_list_of_figures(table: Table) -> bool:
-    """| Metric | Value |"""
-    return len(table.header) == 2 and _named_figures(table)
+def _changed_said(table: Table) -> Iterator[Said]:
+    """'it/s: 25.0 → 34.2 (+36.8 %)'."""
+    was, now = sides(table) or (1, 2)
+    change = next((i for i, head in enumerate(table.header) if i not in (was, now) and is_change(head)), None)
+    for row, line in zip(table.rows, table.lines, strict=True):
+        claimed = f" ({row[change]})" if change is not None and row[change] else ""
+        yield say(
+            one_line(
+                f"{row[0]}: {_measured(row[0], row[was])} → {_measured(row[0], row[now])}{claimed}", line
+            )
+        )
 
 
-def is_turned(table: Table) -> bool:
-    """Figures go down, experiments across."""
-    return len(table.header) > 2 and _named_figures(table)
-
-
-def _named_figures(table: Table) -> bool:
-    named = [bool(key_of_words(row[0])) and not quantities(row[0]) for row in table.rows]
-    return (
-        bool(named)
-        and 2 * sum(named) >= len(named)
-        and 2 * sum(bool(key_of_words(h)) for h in table.header[1:]) <= len(table.header) - 1
-    )
+def _measured(name: str, cell: str) -> str:
+    """A speed gets the unit of its row, so that both sides have one."""
+    unit = re.search(f"{PER_SECOND}|{PER_STEP}", name, re.IGNORECASE)
+    return f"{cell} {unit.group()}" if unit and re.fullmatch(r"[\d.,]+", cell.strip()) else cell
 
 
 def _figures_said(table: Table) -> Iterator[Said]:
@@ -112,7 +126,7 @@ def _figures_said(table: Table) -> Iterator[Said]:
 
 def turned_said(table: Table) -> Iterator[Said]:
     """'it/s: 25.0 → 34.2 (+36.8 %)', and each figure with the heading of its column."""
-    change = [i for i, head in enumerate(table.header) if _is_change(head)]
+    change = [i for i, head in enumerate(table.header) if is_change(head)]
     columns = [i for i in range(1, len(table.header)) if i not in change]
     for row, line in zip(table.rows, table.lines, strict=True):
         if len(columns) == 2 and change:
@@ -123,7 +137,7 @@ def turned_said(table: Table) -> Iterator[Said]:
 
 
 def columns_as_entries(table: Table) -> list[Entry]:
-    change = {i for i, head in enumerate(table.header) if _is_change(head)}
+    change = {i for i, head in enumerate(table.header) if is_change(head)}
     entries: list[Entry] = []
     for i in range(1, len(table.header)):
         if i not in change and table.header[i]:
@@ -135,46 +149,19 @@ def columns_as_entries(table: Table) -> list[Entry]:
     return entries
 
 
-def _is_change(head: str) -> bool:
-    return bool(
-        re.search(
-            r"change|Δ|delta|diff|gain|speed-?up|änderung|\bvs\b|against|gegenüber|%|±|\brel",
-            head,
-            re.IGNORECASE,
-        )
-    )
-
-
-def is_comparison(table: Table) -> bool:
-    figures = [head for head in table.header if key_of_words(head) and not _is_change(head)]
-    return len(table.header) > 2 and bool(figures) and not is_turned(table)
-
-
 def rows_of(table: Table) -> list[Entry]:
     """One entry a row, each cell said with its heading."""
-    at = _name_column(table)
+    at = name_column(table)
     entries: list[Entry] = []
     for row, line in zip(table.rows[:MOST_ENTRIES], table.lines, strict=False):
         said: list[Said] = []
         for head, cell in zip(table.header, row, strict=True):
             if cell and (head != table.header[at] or cell != row[at]):
-                said.append(say(one_line(f"{head}: {cell}", line), heading=head if _is_change(head) else ""))
+                said.append(say(one_line(f"{head}: {cell}", line), heading=head if is_change(head) else ""))
         number = row[0] if at and row[0].isdigit() else ""
         aliases = [f"{word} {number}" for word in ("run", "phase", "step", "row", "#") if number]
         entries.append(Entry(row[at], row[at], line, said, [*aliases, *_aliases(row[at])]))
     return entries
-
-
-def _name_column(table: Table) -> int:
-    for i in range(len(table.header)):
-        cells = [row[i] for row in table.rows]
-        if (
-            cells
-            and not key_of_words(table.header[i])
-            and sum(bool(re.search("[A-Za-z]", cell)) for cell in cells) * 2 > len(cells)
-        ):
-            return i
-    return 0
 
 
 def of_list(section: Section) -> list[Entry]:
@@ -186,8 +173,7 @@ def of_list(section: Section) -> list[Entry]:
 def _of_item(bullet: Bullet) -> Entry:
     said = list(bullets_said([bullet]))
     words = bullet.whole.words
-    days = [day for day in days_in(words) if day.start < 3]
-    rest = words[days[0].start + len(days[0].text) :].lstrip(" –—-:,()") if days else words
+    rest = _undated(words)
     head = (
         re.split(r":\s|\.\s|\s\(|\s[–—]\s|,\s", rest, maxsplit=1)[0][:60].strip(" .") or f"item {bullet.line}"
     )
@@ -200,12 +186,19 @@ def _of_item(bullet: Bullet) -> Entry:
     return Entry(head, words[:80], bullet.line, said, aliases)
 
 
+def _undated(words: str) -> str:
+    """What stands behind the day that an entry begins with."""
+    days = [day for day in days_in(words) if day.start < 3]
+    return words[days[0].start + len(days[0].text) :].lstrip(" –—-:,()") if days else words
+
+
 def _aliases(title: str) -> list[str]:
     """'0.6 quantised SH' is also '0.6'; 'Phase A: tile culling' also 'tile culling'."""
     found = _VERSION.match(title)
     short = _SHORT_NAME.match(title)
     weekday = _WEEKDAY.match(title)
     numbered = _NUMBERED.match(title)
+    second = _SECOND_WORD.match(title)
     parts = re.split(r"\s+[-–—]\s+|:\s|\s\(", title)
     extra = [part.strip(" )") for part in parts[1:2] if 3 < len(part) < 40 and not days_in(part)]
     days = [day for day in _WEEKDAYS if weekday and day.startswith(weekday[1].lower())]
@@ -213,21 +206,34 @@ def _aliases(title: str) -> list[str]:
         *([found[1], found[2]] if found else []),
         *([short[1]] if short else []),
         *([numbered[1]] if numbered else []),
+        *([second[1]] if second else []),
         *days,
         *extra,
     ]
 
 
 def of_paragraphs(sections: Sequence[Section]) -> list[Entry]:
+    """A block of lines is one entry, also where each of its lines is a statement of its own."""
     entries: list[Entry] = []
     for section in sections:
-        for block in section.blocks:
-            said = [say(block)]
-            if measures(said) and not _SUMMARY.match(block.words):
-                opening = re.split(r"[.!?:,]\s", block.words, maxsplit=1)[0]
-                name = " ".join(opening.split()[:7])[:60]
-                entries.append(Entry(name, opening, block.breaks[0][1], said, _aliases(opening)))
+        for blocks in _together(section.blocks):
+            said, first = [say(block) for block in blocks], blocks[0]
+            if measures(said) and not _SUMMARY.match(first.words):
+                opening = re.split(r"[.!?:,]\s", _undated(first.words), maxsplit=1)[0]
+                name = " ".join(re.split(r"\s\(", opening, maxsplit=1)[0].split()[:7])[:60]
+                entries.append(Entry(name, opening, first.breaks[0][1], said, _aliases(opening)))
     return entries[:MOST_ENTRIES] if len(entries) > 1 else []
+
+
+def _together(blocks: Sequence[Text]) -> list[list[Text]]:
+    """Blocks that no empty line keeps apart."""
+    groups: list[list[Text]] = []
+    for block in blocks:
+        if groups and groups[-1][-1].breaks[-1][1] + 1 == block.breaks[0][1]:
+            groups[-1].append(block)
+        else:
+            groups.append([block])
+    return groups
 
 
 def measures(said: Sequence[Said]) -> bool:
@@ -238,7 +244,7 @@ def measures(said: Sequence[Said]) -> bool:
 
 def find_entries(sections: Sequence[Section], labelled: Sequence[Section]) -> Entries:
     """`labelled` are the sections that are experiments by their labels."""
-    own = [s for s in sections if s in labelled or (s.level > 1 and any(map(is_list_of_figures, s.tables)))]
+    own = [s for s in sections if s in labelled or (s.level > 1 and any(map(_of_one, s.tables)))]
     tables = [table for section in sections for table in section.tables if is_comparison(table)]
     entries = [of_section(section) for section in own]
     used = {id(section) for section in own}
@@ -248,13 +254,17 @@ def find_entries(sections: Sequence[Section], labelled: Sequence[Section]) -> En
     return Entries(entries[:MOST_ENTRIES], loose)
 
 
+def _of_one(table: Table) -> bool:
+    return is_list_of_figures(table) or is_before_and_after(table)
+
+
 def _without_labels(sections: Sequence[Section], tables: Sequence[Table]) -> tuple[list[Entry], set[int]]:
     rows = [entry for table in tables for entry in rows_of(table)]
-    if sum(measures(entry.said) for entry in rows) > 1:
-        return rows, set()
     listed = [
         entry for section in sections if not _SETTINGS.search(section.title) for entry in of_list(section)
     ]
+    if sum(measures(entry.said) for entry in rows) > 1 and _figures(listed) <= _figures(rows):
+        return rows, set()
     if listed:
         return listed, set()
     headed = [
@@ -265,9 +275,14 @@ def _without_labels(sections: Sequence[Section], tables: Sequence[Table]) -> tup
     if len(headed) > 1:
         return [of_section(section) for section in headed], {id(section) for section in headed}
     turned = [table for section in sections for table in section.tables if is_turned(table)]
-    if turned:
+    if turned and not is_before_and_after(turned[0]):
         return columns_as_entries(turned[0]), set()
     return of_paragraphs(sections), set()
+
+
+def _figures(entries: Sequence[Entry]) -> int:
+    """How many results they give: a list that tells more than the table beside it is the log itself."""
+    return sum(len([m for m in said.values() if m.key]) for entry in entries for said in entry.said)
 
 
 def _outside(section: Section, entries: Sequence[Entry]) -> Iterator[Said]:

@@ -9,7 +9,7 @@ from enum import Enum
 from splatmeter.lab.handlog import words
 from splatmeter.lab.handlog.cards import is_capacity
 from splatmeter.lab.handlog.markdown import Text
-from splatmeter.lab.handlog.quantities import Quantity, quantities, with_unit
+from splatmeter.lab.handlog.quantities import Quantity, quantities, with_unit, written_like
 
 PEAKS = ("training peak", "evaluation peak", "reported peak")
 METRIC_KEYS = tuple(words.METRIC_NAMES)
@@ -72,7 +72,7 @@ _DIFFERENT = re.compile(
     r"^\s*(?:less|more|fewer|lower|higher|worse|better|faster|slower|below|above|weniger|mehr|schlechter|"
     r"besser|niedriger|"
     r"höher|schneller|langsamer|saved|drop|reduction|loss|gain|off|shorter|longer|kürzer|länger|smaller|"
-    r"larger|unter|über)\b",
+    r"larger|unter|über|(?:is|are|was|were|ist|sind|war) (?:gone|lost|weg|verloren))\b",
     re.IGNORECASE,
 )
 _IMAGES = re.compile(
@@ -86,7 +86,15 @@ _RUNS = re.compile(
 )
 _POSITION = re.compile(
     r"(?:\b(?:line|lines|zeile|step|iter(?:ation)?|schritt|phase|driver|treiber|version|python|cuda|torch|"
-    r"seed|#|every|alle|rtx|gtx|rx|quadro|titan|geforce|nr\.?)[\s~#:]*)$",
+    r"seed|#|every|alle|day|tag|week(?:end)?|degree|grad|versuch|experiment|pr|issue|rtx|gtx|rx|quadro|titan|geforce|nr\.?)[\s~#:]*)$",
+    re.IGNORECASE,
+)
+_CAME_OF_IT = re.compile(
+    r"\b(?:leaves?|left|gives?|gave|yields?|brings?|brought|makes?|made|ergibt|ergab|lässt|liefert\w*|bringt)\b",
+    re.IGNORECASE,
+)
+_BARE_TIME = re.compile(
+    r"^\W*(?:(?:a|one|the|whole|per|ein|run|training|lauf|wall|clock|time|zeit|dauer|in|min|total|gesamt)\W+)*$",
     re.IGNORECASE,
 )
 _LABEL_END = re.compile(r"[.;,]\s|\s/\s|\)(?!\s*:)|[|→]|->")
@@ -110,20 +118,22 @@ def mentions(passage: Passage) -> list[Mention]:
             and _NOW.match(text[floor : quantity.start])
         ):
             key = made[-1].key  # 'better by 0.21 dB at 25.21'
+        if not key and made and made[-1].quantity.unit == quantity.unit:
+            led = words.ARROW.match(text[floor : quantity.start])
+            key = made[-1].key if led else ""  # 'Gaussians: 1.12 M → 0.79 M'
         quantity = _unit_of_heading(quantity, key, text)
         if following is not None and not key and words.ARROW.match(text[quantity.end : following.start]):
             key = _key(following, passage, floor, None)  # 'from 1.80 to 1.26 million Gaussians'
         if (
             following is not None
-            and not key
             and not quantity.unit
             and _INSTEAD.match(text[quantity.end : following.start])
+            and (shared := _key(following, passage, quantity.end, None))
         ):
-            key = _key(following, passage, floor, None)  # '19.0 instead of 12.2 it/s'
-            quantity = with_unit(quantity, re.sub(r"^[^A-Za-z%]*", "", following.text)) if key else quantity
+            key, quantity = shared, written_like(quantity, following)  # '19.0 instead of 12.2 it/s'
         role = _role(quantity, key, text, following)
         if role is Role.BEFORE and following and not quantity.unit and following.unit:
-            quantity = with_unit(quantity, re.sub(r"^[^A-Za-z%]*", "", following.text))
+            quantity = written_like(quantity, following)
         made.append(Mention(key, role, quantity, passage.line_at(quantity.start)))
     return made
 
@@ -180,7 +190,8 @@ def _key(quantity: Quantity, passage: Passage, floor: int, following: Quantity |
             return f"{_split(sentence, split)} psnr"
         case "s":
             timed = words.TIME.search(text) or words.ITERATIONS.search(text) or re.search(r"\bin\s$", near)
-            return "time" if timed else ""
+            named = re.search(r"\b(?:run|lauf)\W*$", near, re.IGNORECASE)
+            return "time" if timed or named or stands_alone(text, quantity) else ""
         case "B":
             clause = words.tail(sentence, words.CLAUSE_END) + after
             if words.NOT_THE_CARD.search(clause) or re.search(
@@ -194,6 +205,15 @@ def _key(quantity: Quantity, passage: Passage, floor: int, following: Quantity |
             return _key_of_bare(quantity, near, after, split, sentence)
 
 
+def stands_alone(text: str, time: Quantity) -> bool:
+    """'31.0 it/s, +17.9 %, 8 min 04 s': a time to the second beside a speed, without a word of its own."""
+    before = words.tail(text[max(0, time.start - 60) : time.start], words.CLAUSE_END)
+    after = words.head(text[time.end : time.end + 30], words.CLAUSE_END)
+    sentence = words.tail(text[: time.start], words.SENTENCE_END)
+    beside = re.search(f"{words.PER_SECOND}|{words.PER_STEP}", sentence, re.IGNORECASE)
+    return time.half < 1 and bool(beside) and bool(_BARE_TIME.match(f"{before} {after} "))
+
+
 def _key_of_bare(quantity: Quantity, near: str, after: str, split: str, sentence: str) -> str:
     if re.match(r"^\s?(?:\w+\s)?" + f"(?:{words.GAUSSIANS.pattern})", after, re.IGNORECASE):
         return "gaussians"
@@ -202,6 +222,8 @@ def _key_of_bare(quantity: Quantity, near: str, after: str, split: str, sentence
     label = words.tail(near, _LABEL_END)
     if re.search(f"{words.PER_SECOND}|{words.PER_STEP}", label, re.IGNORECASE):
         return "speed"
+    if re.search(rf"(?:{words.ITERATIONS.pattern})[\w ]{{0,14}}[:=]\s*$", label, re.IGNORECASE):
+        return "iterations"
     if _POSITION.search(label):
         return ""
     for metric, pattern in words.METRIC_NAMES.items():
@@ -235,6 +257,12 @@ def _unit_of_heading(quantity: Quantity, key: str, text: str) -> Quantity:
     return with_unit(quantity, written[-1].replace(".", "")) if written else quantity
 
 
+def _is_wished(clause: str) -> bool:
+    """'a stricter threshold leaves 2.2 million' tells what came of it."""
+    spoken = words.last_match(words.NOT_MEASURED, clause)
+    return spoken >= 0 and not _CAME_OF_IT.search(clause[spoken:])
+
+
 def _role(quantity: Quantity, key: str, text: str, following: Quantity | None) -> Role:
     before, after = text[max(0, quantity.start - 60) : quantity.start], text[quantity.end : quantity.end + 40]
     clause = words.tail(before, words.CLAUSE_END).rstrip()
@@ -261,7 +289,7 @@ def _role(quantity: Quantity, key: str, text: str, following: Quantity | None) -
         and words.ARROW.match(text[quantity.end : following.start])
     ):
         return Role.BEFORE
-    if words.NOT_MEASURED.search(clause) or (words.NOT_MEASURED.search(after[:14]) and "(" not in after[:14]):
+    if _is_wished(clause) or words.NOT_MEASURED.search(words.head(after, words.CLAUSE_END)[:14]):
         return Role.WISHED
     if words.last_match(words.SAME, before) > len(before) - 14:
         return Role.VALUE  # 'wie zuvor 27.11 dB'

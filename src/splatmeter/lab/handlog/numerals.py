@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 _COMMA_DECIMAL = re.compile(
-    r"(?<![\d.,])\d{1,4},(?:\d{1,2}|\d{4,6})(?![\d,])(?!\.\d)|(?<![\d.,])0,\d{3}(?!\d)"
+    r"(?<![\d.,])\d{1,4},(?:\d{1,2}|\d{4,6})(?!\d|,\d)(?!\.\d)|(?<![\d.,])0,\d{3}(?!\d)"
 )
 _POINT_DECIMAL = re.compile(r"(?<![\d.,])\d{1,4}\.(?:\d{1,2}|\d{4,6})(?![\d.])|(?<![\d.,])0\.\d{3}(?!\d)")
 _POINT_THOUSANDS = re.compile(r"(?<![\d.,])([1-9]\d{0,2})((?:\.\d{3})+)(?![\d.]*\d)")
-_ANY_COMMA_DECIMAL = re.compile(r"(?<![\d.,])(\d{1,6}),(\d{1,6})(?![\d,]|\.\d)")
+_ANY_COMMA_DECIMAL = re.compile(r"(?<![\d.,])(\d{1,6}),(\d{1,6})(?!\d|,\d|\.\d)")
 _WITH_UNIT = re.compile(
     r"(?<![\d.,])(\d{1,6}),(\d{1,2})(?=\s?(?:it/s|s/it|ms|GB|GiB|MB|MiB|dB|%|s\b|min\b|h\b))"
 )
-_LEADING_ZERO = re.compile(r"(?<![\d.,])0,(\d{3,6})(?![\d,])")
+_LEADING_ZERO = re.compile(r"(?<![\d.,])0,(\d{3,6})(?!\d|,\d)")
 _SPACED = re.compile(r"(?<![\d.,])([1-9]\d{0,2})((?:[\u00a0\u202f\u2009']\d{3})+)(?!\d)")
 _PLAIN_SPACED = re.compile(
     r"(?<![\d.,])(?<!phase )(?<!step )(?<!run )(?<!schritt )(?<!version )(?<!# )([1-9]\d{0,2})((?: "

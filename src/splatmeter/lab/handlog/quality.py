@@ -47,7 +47,7 @@ def _contradicted(
     for metric, least in NOTICEABLE.items():
         key = f"test {metric}"
         own = phase.figure(key)
-        others = [o for o in candidates(log, phase, key) if o.name != phase.name]
+        others = [o for o in _meant(log, phase, key) if o.name != phase.name]
         if own is None or not others:
             continue
         moves = [(o, _gain(metric, o.figures[key].quantity, own.quantity)) for o in others]
@@ -63,6 +63,15 @@ def _contradicted(
                 "quality claim", sentence, Severity.WRONG, lines_text([said.passage.line_at(found.start())])
             )
     return None
+
+
+def _meant(log: HandLog, phase: HandPhase, key: str) -> list[HandPhase]:
+    """Who names a parent does not mean a neighbour that was given up."""
+    parents = [other for name in phase.parents if (other := log.phase(name)) and other.figure(key)]
+    if not parents:
+        return candidates(log, phase, key)
+    first = [log.baseline] if log.baseline and log.baseline.figure(key) else []
+    return [*parents, *first]
 
 
 def _gain(metric: str, before: Quantity, after: Quantity) -> float:

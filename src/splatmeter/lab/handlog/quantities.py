@@ -32,7 +32,9 @@ _UNITS = {
 _DURATIONS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3}
 _SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "mio": 1e6, "mill": 1e6, "tsd": 1e3, "thou": 1e3}
 _STEP = r"(?:iterations?|iterationen|iters?|its?|steps?|schritte?n?)"
-_PER_SECOND = rf"{_STEP}\s?(?:/|per\s|pro\s|je\s)\s?(?:seconds?|sekunde|sec|sek|s)(?!\w)"
+_PER_SECOND = (
+    rf"{_STEP}\s?(?:/|per\s|pro\s|je\s|a\s|each\s|in der\s|die\s)\s?(?:seconds?|sekunde|sec|sek|s)(?!\w)"
+)
 _PER_STEP = (
     rf"(?:ms|µs|us|s|secs?|sek|seconds?|millise[ck]\w{{2,5}}|sekunden?)\s?(?:/|per\s|pro\s|"
     rf"je\s)\s?{_STEP}(?!\w)"
@@ -126,6 +128,13 @@ def with_unit(quantity: Quantity, written: str) -> Quantity:
     return replace(made, start=quantity.start, end=quantity.end) if made and made.unit else quantity
 
 
+def written_like(quantity: Quantity, other: Quantity) -> Quantity:
+    """'2.05 instead of 2.41 million', '62 to 104 it/s': one unit, one scale for both."""
+    suffix = re.sub(r"^[^A-Za-z%µ]*", "", other.text)
+    made = first_quantity(f"{quantity.text} {suffix}") if suffix else None
+    return replace(made, start=quantity.start, end=quantity.end) if made else quantity
+
+
 def _overlaps(found: re.Match[str], taken: list[tuple[int, int]]) -> bool:
     start, end = found.start("number") if "number" in found.groupdict() else found.start(), found.end()
     return any(start < stop and begin < end for begin, stop in taken)
@@ -179,7 +188,7 @@ def _unit(written: str) -> tuple[str, float, bool]:
     per_step = re.match(r"(ms|millise|µs|us|s|sec|sek)\w*?(?:/|per|pro|je)(?:it|st|sch)", written)
     if per_step:
         return "it/s", {"ms": 1e-3, "millise": 1e-3, "µs": 1e-6, "us": 1e-6}.get(per_step[1], 1.0), True
-    if re.match(r"(?:it|st|sch)\w*(?:/|per|pro|je)s", written):
+    if re.match(r"(?:it|st(?!u|d)|sch)\w*(?:/|per|pro|je|a|each|inder|die)s", written):
         return "it/s", 1.0, False
     return (
         "s",

@@ -10,6 +10,8 @@ from splatmeter.lab.handlog.arithmetic import lines_text
 from splatmeter.lab.handlog.mentions import Mention, Role
 from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
 
+_IN_CONTRAST = re.compile(r"^\s*,?\s*(?:where(?:as)?|while|wo|während|instead of|statt)\b", re.IGNORECASE)
+_BESIDE = re.compile(r"\b(?:where(?:as)?|while|wo|während)\s+$", re.IGNORECASE)
 SPEEDS_APART = 0.015
 """Two units of one speed may be rounded apart by this much."""
 
@@ -92,7 +94,11 @@ def _named(log: HandLog, home: HandPhase | None, text: str, mention: Mention) ->
     """The one phase that the sentence speaks of before the figure, or right behind it."""
     at = mention.quantity.start
     start = max((m.end() for m in words.SENTENCE_END.finditer(text[:at])), default=0)
-    before = log.called.within(text[start:at])
+    if _IN_CONTRAST.match(text[mention.quantity.end : mention.quantity.end + 16]):
+        return ""  # '9.4 GB where a0 needed 11.2 GB'
+    before = [
+        name for name in log.called.within(text[start:at]) if not _BESIDE.search(text[start:][: name[0]])
+    ]
     behind = re.match(
         r"^\s?\(?(?:of|in|by|from|von|bei|aus|at)\s+(?:the\s+|der\s+)?",
         text[mention.quantity.end : mention.quantity.end + 12],

@@ -16,6 +16,10 @@ from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
 CLOSE_ENOUGH = 0.3
 """Percent that people still call the same."""
 _AS_NAMED = re.compile(r"^\s+(?:as|wie)\s(?:in\s)?[\w .-]{1,30}?\s?[:(]\s*$", re.IGNORECASE)
+_LEADS_TO = re.compile(
+    r"[\s:(=~≈–-]*(?:(?:at|bei|with|mit|zu|as before|zuvor|wie zuvor|wie bisher|still|noch)[\s:(~≈]*){0,2}",
+    re.IGNORECASE,
+)
 _FASTEST = re.compile(
     r"\b(?:the |der |die |das |am )?(?:schnellsten|fastest|quickest|schnellste[rns]?)\b(?P<rest>[^.;]{0,40})",
     re.IGNORECASE,
@@ -49,38 +53,31 @@ def _called_same(said: Said) -> Iterator[tuple[Mention, str, int]]:
             continue
         before = [m for m in said.mentions if m.quantity.end <= found.start()][-1:]
         after = [m for m in said.mentions if m.quantity.start >= found.end()][:1]
-        for mention in after:
-            between = text[found.end() : mention.quantity.start]
-            about = re.fullmatch(
-                r"\s(?:in |of |bei |an )?(?:the |der |dem )?([\w ]{2,24}?)\s?[(:]\s?", between
-            )
-            if mention.role is Role.VALUE and mention.key and _AS_NAMED.match(between):
+        chosen = [m for m in after if _said_ahead(text, found, m)]
+        chosen = chosen or [m for m in before if _said_behind(text[m.quantity.end : found.start()])]
+        for mention in chosen:
+            if mention.role is Role.VALUE and mention.key:
                 yield mention, found.group(), found.end()
-                before = []
-                continue
-            named = key_of_words(about[1]) if about else ""
-            if (mention.role is Role.VALUE and named and named == mention.key) or (
-                mention.role is Role.VALUE
-                and mention.key
-                and re.fullmatch(
-                    r"[\s:(=~≈–-]*(?:(?:at|bei|with|mit|zu|as before|zuvor|wie zuvor|wie bisher|still|"
-                    r"noch)[\s:(~≈]*){0,2}",
-                    between,
-                    re.IGNORECASE,
-                )
-            ):
-                yield mention, found.group(), found.end()
-                before = []
-        for mention in before:
-            between = text[mention.quantity.end : found.start()]
-            if (
-                mention.role is Role.VALUE
-                and mention.key
-                and re.fullmatch(
-                    r"[\s(,:=–-]*(?:(?:the|is|also|and|exactly|ist|bleibt)\s)?", between, re.IGNORECASE
-                )
-            ):
-                yield mention, found.group(), found.end()
+
+
+def _said_ahead(text: str, found: re.Match[str], mention: Mention) -> bool:
+    """'unchanged at 8.4 GB', 'same in LPIPS (0.242)', 'VRAM is the same, 5.9 GB'."""
+    if mention.role is not Role.VALUE or not mention.key:
+        return False
+    between = text[found.end() : mention.quantity.start]
+    spoken = words.tail(text[max(0, found.start() - 40) : found.start()], words.CLAUSE_END)
+    if re.fullmatch(r"\s?[,:]\s", between) and key_of_words(spoken) == mention.key:
+        return True
+    about = re.fullmatch(r"\s(?:in |of |bei |an )?(?:the |der |dem )?([\w ]{2,24}?)\s?[(:]\s?", between)
+    if _AS_NAMED.match(between) or (about and key_of_words(about[1]) == mention.key):
+        return True
+    return bool(_LEADS_TO.fullmatch(between))
+
+
+def _said_behind(between: str) -> bool:
+    """'9.6 GB (same)'."""
+    pattern = r"[\s(,:=–-]*(?:(?:the|is|also|and|exactly|ist|bleibt)\s)?"
+    return bool(re.fullmatch(pattern, between, re.IGNORECASE))
 
 
 def _compared(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from splatmeter.lab.compare.samples import Finding, Severity
 from splatmeter.lab.handlog import words
 from splatmeter.lab.handlog.arithmetic import lines_text
-from splatmeter.lab.handlog.mentions import Mention, Role
+from splatmeter.lab.handlog.mentions import Mention, Role, stands_alone
 from splatmeter.lab.handlog.quantities import Quantity
 from splatmeter.lab.handlog.subjects import named_before
 from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
@@ -16,6 +17,8 @@ from splatmeter.units import duration_text
 
 LEAST, MOST = 0.95, 1.3
 """Of iterations / speed: less is impossible, more is evaluation and saving, within reason."""
+STRICT, EXACT, FEWEST_EXACT = 1.08, 0.02, 2
+"""In a log of which at least so many other phases have exact times, more than this is no evaluation."""
 _MORE_THAN_TRAINING = re.compile(
     r"\bincl|\binkl|\bwith eval|\bmit auswertung|\bend[- ]to[- ]end|\bwall|\btotal|\bgesamt|\bcompil|\bload",
     re.IGNORECASE,
@@ -28,23 +31,50 @@ _NOT_THE_RUN = re.compile(
 
 
 def times_against_speeds(log: HandLog) -> list[Finding]:
+    """More is allowed where nobody knows what else was timed; where all other times of a log are those of
+    their speeds, one that is not stands out.
+    """
+    found = list(_ratios(log))
     findings: list[Finding] = []
+    for item in found:
+        others = [other for other in found if other.phase.name != item.phase.name]
+        strict = len(others) >= FEWEST_EXACT and all(other.exact for other in others)
+        more = _MORE_THAN_TRAINING.search(item.said.passage.words)
+        most = MOST * 2 if more else STRICT if strict else MOST
+        if any(LEAST <= ratio <= most for ratio in item.ratios):
+            continue
+        time, speed = item.time.quantity, item.speed
+        sentence = (
+            f"{item.phase.name}: {item.count:,} iterations at {speed.text} take "
+            f"{duration_text(item.count / speed.value)}, not {time.text}: that would be "
+            f"{item.count / time.value:.4g} it/s."
+        )
+        severity = Severity.WRONG if item.ratios[0] < LEAST else Severity.DOUBT
+        findings.append(Finding("time contradicts speed", sentence, severity, lines_text([item.time.line])))
+    return findings
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    phase: HandPhase
+    said: Said
+    time: Mention
+    count: int
+    speed: Quantity
+    ratios: tuple[float, ...]
+    """Of the time to what the speed gives, in each sense that the time may have."""
+
+    @property
+    def exact(self) -> bool:
+        return any(abs(ratio - 1) <= EXACT for ratio in self.ratios)
+
+
+def _ratios(log: HandLog) -> Iterator[_Timed]:
     for phase, said, time, count in _timed(log):
         speed = _speed(phase, said, time)
-        if speed is None or speed.value <= 0 or count <= 0:
-            continue
-        ratios = [t / (count / speed.value) for t in _seconds(time.quantity)]
-        most = MOST * 2 if _MORE_THAN_TRAINING.search(said.passage.words) else MOST
-        if any(LEAST <= ratio <= most for ratio in ratios):
-            continue
-        sentence = (
-            f"{phase.name}: {count:,} iterations at {speed.text} take {duration_text(count / speed.value)}, "
-            f"not "
-            f"{time.quantity.text}: that would be {count / time.quantity.value:.4g} it/s."
-        )
-        severity = Severity.WRONG if ratios[0] < LEAST else Severity.DOUBT
-        findings.append(Finding("time contradicts speed", sentence, severity, lines_text([time.line])))
-    return findings
+        if speed is not None and speed.value > 0 and count > 0:
+            ratios = tuple(t / (count / speed.value) for t in _seconds(time.quantity))
+            yield _Timed(phase, said, time, count, speed, ratios)
 
 
 def _timed(log: HandLog) -> Iterator[tuple[HandPhase, Said, Mention, int]]:
@@ -70,14 +100,14 @@ def _timed(log: HandLog) -> Iterator[tuple[HandPhase, Said, Mention, int]]:
                 continue
             count = _count(said, mention)
             spoken = re.search(
-                r"\brun\b|\btraining\b|\blauf(?:zeit)?\b|\btakes\b|\btook\b|\bwall\b|\bdauer|\btrain\b",
+                r"\brun\b|\btraining\b|\blauf(?:zeit)?\b|\btakes\b|\btook\b|\bwall\b|\bdauer|\btrain\b|^\W*time\b",
                 sentence,
                 re.IGNORECASE,
             )
             if (
                 count is None
                 and log.iterations
-                and spoken
+                and (spoken or stands_alone(text, mention.quantity))
                 and home is not None
                 and mention.quantity.half < 60
             ):

@@ -10,7 +10,7 @@ def _any(*words: str) -> re.Pattern[str]:
 
 
 PER_SECOND = (
-    r"(?<![-\w])(?:its?|iters?|iterations?|iterationen|steps?|schritte?)\s?(?:/|per|pro)\s?(?:s|sec|sek|"
+    r"(?<![-\w])(?:its?|iters?|iterations?|iterationen|steps?|schritte?n?)\s?(?:/|per|pro|\sa|each)\s?(?:s|sec|sek|"
     r"second|sekunde)\b"
 )
 PER_STEP = (
@@ -115,7 +115,8 @@ SAME = _any(
     r"\bwie (?:zuvor|vorher|bisher)\b",
     r"\bstay(?:s|ed)\b", r"\bremain(?:s|ed)\b", r"\bbleibt\b", r"\bblieb\b", r"\bas before\b",
     r"\bconstant\b", r"\bkonstant\b",
-    r"\bholds? at\b", r"\bdid not (?:change|move)\b", r"\bleft alone\b",
+    r"\bholds? at\b", r"\bdid(?: not|n.t) (?:change|move|budge)\b", r"\bleft alone\b",
+    r"\b(?:peak|memory|vram|speed|psnr|ssim|lpips) (?:is )?still\b(?= (?:at )?\d)", r"\bweiterhin\b",
 )  # fmt: skip
 NEGATED = _any(
     r"\bnot\b",
@@ -148,14 +149,15 @@ FIRST = _any(
     r"\bbaseline\b", r"\bbase\b", r"\breference\b", r"\bthe start\b", r"\bstarting point\b", r"\boriginal\b",
     r"\bausgangs\w+",
     r"\bgrundlinie\b", r"\bbasis\b", r"\bbeginn\b", r"\banfang\b", r"\bstock\b", r"\bupstream\b",
-    r"\binitial\b",
+    r"\binitial\b", r"\b(?:I|we|it) (?:all )?(?:started|began)\b", r"\bangefangen\b", r"\bbegonnen\b",
 )  # fmt: skip
 NOT_MEASURED = _any(
     r"\btarget", r"\bgoal", r"\bexpect", r"\bhop(?:e|ing)\b", r"\bshould\b", r"\bwould\b", r"\bcould\b",
     r"\blimit",
     r"\bat (?:most|least)\b", r"\bbelow$", r"\bunder$", r"\bbudget", r"\bziel\b", r"\berwart",
     r"\bsoll\w*\b", r"\bhöchstens\b",
-    r"\bmindestens\b", r"\bgrenze", r"\bplanned\b", r"\bgeplant\b", r"\bneeds? (?:to|at)\b", r"\bup to\b",
+    r"\bmindestens\b", r"\bgrenze", r"\bplanned\b", r"\bgeplant\b", r"\bneeds? (?:to|at)\b",
+    r"(?<!crept )(?<!went )(?<!goes )(?<!grew )(?<!came )(?<!shot )\bup to\b",
     r"\btoleran", r"\bwenn\b",
     r"\bif\b", r"\bmax(?:imum)? allowed\b", r"\bhoffe", r"\bpredict", r"\bmargin", r"\bbeyond\b",
     r"\btheoretical", r"\bthreshold",
@@ -184,18 +186,18 @@ PARENT = re.compile(
     r"\bparents?\b\s*(?:[:=]|is\b)?|\bbased (?:up)?on\b|\bbuil(?:ds|t) (?:up)?on\b|\bon top of\b|\bbranched "
     r"(?:off )?from\b|\bforked from\b|"
     r"\bvorgänger\b\s*(?:[:=]|ist\b)?|\b(?:baut|setzt) auf\b|\baufbauend auf\b|\bbasiert auf\b|\bauf basis "
-    r"von\b",
+    r"von\b|(?<=\()auf\b",
     re.IGNORECASE,
 )
 _ABBREVIATED = "".join(
     rf"(?<!\b{word})"
-    for word in ("ca", "vs", "nr", "mio", "sek", "min", "inkl", "max", "approx", "st", r"\w")
+    for word in ("ca", "vs", "nr", "mio", "sek", "min", "inkl", "max", "approx", "st", r"\w\. \w", r"\w\.\w")
 )
-SENTENCE_END = re.compile(
-    rf"(?<![\d]){_ABBREVIATED}[.](?=\s|$)|[!?](?=\s|$)|(?<=\d)[.](?=\s+\D|$)|;|\s\|\s|\s[–—]\s", re.IGNORECASE
-)
+_STOP = rf"(?<![\d]){_ABBREVIATED}(?!(?<=\b\w)[.]\s?\w[.])[.](?=\s|$)"
+"""Not that of 'e.g.' and 'z. B.'; that of '36 s.' and of a phase called A."""
+SENTENCE_END = re.compile(rf"{_STOP}|[!?](?=\s|$)|(?<=\d)[.](?=\s+\D|$)|;|\s\|\s|\s[–—]\s", re.IGNORECASE)
 CLAUSE_END = re.compile(
-    rf"(?<![\d]){_ABBREVIATED}[.](?=\s|$)|[!?](?=\s|$)|(?<=\d)[.](?=\s+\D|$)|[;,()](?!\d)|\s\|\s|\s[–—/]\s|"
+    rf"{_STOP}|[!?](?=\s|$)|(?<=\d)[.](?=\s+\D|$)|[;,()](?!\d)|\s\|\s|\s[–—/]\s|"
     rf"\b(?:and|und|but|aber)\b",
     re.IGNORECASE,
 )

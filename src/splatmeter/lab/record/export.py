@@ -39,11 +39,13 @@ def as_csv(index: Index) -> str:
     writer.writerow([*COLUMNS, *names])
     for row in index.rows("SELECT * FROM runs ORDER BY run"):
         values = metrics.get(row["run"], {})
-        writer.writerow([*(_cell(row[name]) for name in COLUMNS), *(values.get(name, "") for name in names)])
+        cells = [spreadsheet_cell(row[name]) for name in COLUMNS]
+        writer.writerow([*cells, *(values.get(name, "") for name in names)])
     return text.getvalue()
 
 
-def _cell(item: object) -> object:
+def spreadsheet_cell(item: object) -> object:
+    """Unknown is empty; a text that a spreadsheet would run is kept from being one."""
     if item is None:
         return ""
-    return f"'{item}" if isinstance(item, str) and item[:1] in "=+-@\t" else item
+    return f"'{item}" if isinstance(item, str) and item.startswith(tuple("=+-@\t\r")) else item

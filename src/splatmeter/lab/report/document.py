@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from splatmeter.lab.compare.samples import Finding, Verdict
+from splatmeter.lab.history.tracks import History
 from splatmeter.lab.log.document import LogPhase, QualityBaseline
 
 
@@ -172,6 +173,7 @@ class ReportDocument:
     notes: tuple[str, ...] = ()
     noise: str = ""
     """The A/A control in a sentence; empty if there is none."""
+    history: History | None = None
 
     def scene_rows(self) -> tuple[RatioRow, ...]:
         return tuple(part for row in self.ratios for part in row.scenes)

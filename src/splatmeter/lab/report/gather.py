@@ -14,6 +14,7 @@ from urllib.parse import quote
 from splatmeter.lab.atomic import read_json
 from splatmeter.lab.compare.samples import Finding, Severity
 from splatmeter.lab.handlog import audit_log, parse_log
+from splatmeter.lab.history.gather import history
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.report.document import ModelPage, Picture, ReportDocument, RunRow
@@ -69,6 +70,7 @@ def report(
         findings=findings + _failures(stored) + _repeated(lab) + _hand_kept(lab),
         notes=(*told.measurement_notes, *_left_out(len(stored)), *_one_of_several(first)),
         noise=noises[-1].sentence if noises else "",
+        history=history(lab),
     )
 
 

@@ -11,6 +11,7 @@ from splatmeter.lab.report.bars import time_per_pass
 from splatmeter.lab.report.curves import loss_over_time, psnr_over_time
 from splatmeter.lab.report.document import ReportDocument
 from splatmeter.lab.report.forest import AIMS, MACHINES, SCENES, forest
+from splatmeter.lab.report.history import history_section
 from splatmeter.lab.report.kernels import kernel_tables
 from splatmeter.lab.report.markup import Markup, join, tag
 from splatmeter.lab.report.memory_chart import memory_over_time
@@ -65,7 +66,7 @@ def _section(part: Part) -> Markup:
 
 def _length(anchor: str) -> str | None:
     """Long sections may break across printed pages."""
-    return "long" if anchor in ("evidence", "lineage", "memory", "audit", "kernels") else None
+    return "long" if anchor in ("evidence", "lineage", "history", "memory", "audit", "kernels") else None
 
 
 def _head(document: ReportDocument) -> Markup:
@@ -122,6 +123,8 @@ def _parts(document: ReportDocument) -> list[Part]:
     if figures := document.figure_rows():
         parts.append(("aims", "What phases aimed at", forest(figures, AIMS)))
     parts.append(("lineage", "Lineage and verdicts", sections.lineage(document)))
+    if document.history and document.history.tracks:
+        parts.append(("history", "History", history_section(document.history, order)))
     found = clouds(document)
     if found:
         parts.append(("tradeoff", "Speed against quality", scatter(found, document.quality)))

@@ -61,7 +61,7 @@ color:var(--open)}
 .scroll{overflow-x:auto;max-width:100%}
 table{overflow-wrap:break-word;border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums;min-width:100%}
 caption{text-align:left;padding:.3rem 0}
-.runs td,.runs th,.runs code,#phases td,#phases th{white-space:nowrap}
+.runs td,.runs th,.runs code,#phases td,#phases th,#history td,#history th{white-space:nowrap}
 #phases tbody th{white-space:normal;overflow-wrap:anywhere;min-width:7.5rem}
 th,td{text-align:left;padding:.4rem .75rem .4rem 0;border-bottom:1px solid var(--faint);vertical-align:top}
 thead th{color:var(--muted);font-weight:600;border-color:var(--line);white-space:nowrap}

@@ -71,26 +71,29 @@ def arms_between(plan: SessionPlan, reference: str, candidate: str, named: tuple
     }
 
 
-def comparison(lab: Lab, reference: str, candidate: str, session: str) -> Comparison:
-    return comparison_over(lab, reference, candidate, [session])
+def comparison(lab: Lab, reference: str, candidate: str, session: str, aim: Aim | None = None) -> Comparison:
+    return comparison_over(lab, reference, candidate, [session], aim)
 
 
-def comparison_over(lab: Lab, reference: str, candidate: str, sessions: Sequence[str]) -> Comparison:
-    """The newest session first; others repeat it on machines of their own."""
+def comparison_over(
+    lab: Lab, reference: str, candidate: str, sessions: Sequence[str], aim: Aim | None = None
+) -> Comparison:
+    """The newest session first; others repeat it on machines of their own. By the aim that was frozen with
+    the session, unless another one is asked about."""
     plan = load(lab, sessions[0])
     protocol = protocol_of(plan)
     named = labels(plan, reference, candidate)
     arms = arms_between(plan, reference, candidate, named)
     measured = strata.measured(lab, sessions, arms)
     runs = measured.runs
-    aim = aim_of(lineage_of(plan, candidate)[-1].aim) if reference != candidate else Aim.SPEED
+    own = aim_of(lineage_of(plan, candidate)[-1].aim) if reference != candidate else Aim.SPEED
     rules = Rules(
         tolerance=protocol.tolerance,
         margins=protocol.margins,
         covariate=protocol.covariate,
         tolerated_difference=protocol.tolerated_difference,
         until_decided=plan.until_decided,
-        aim=aim,
+        aim=aim or own,
         goal=goal_of(protocol),
         sequence=max(place_of(lab, session) for session in sessions),
         evaluations=_promised(plan),
@@ -220,7 +223,7 @@ def _with_its_aim(lab: Lab, plan: SessionPlan, phase: str, verdict: Verdict) -> 
     return dataclasses.replace(verdict, reasons=(*verdict.reasons, words))
 
 
-_EXECUTED = ("parent", "options", "environment", "revision", "patch", "build", "command", "trainer")
+EXECUTED = ("parent", "options", "environment", "revision", "patch", "build", "command", "trainer")
 
 
 def _changed_since(lab: Lab, plan: SessionPlan, phases: tuple[str, str]) -> str:
@@ -231,7 +234,7 @@ def _changed_since(lab: Lab, plan: SessionPlan, phases: tuple[str, str]) -> str:
         except SplatmeterError:  # removed, or in a circle: what was measured is all that is left
             continue
         executed = [
-            [[getattr(phase, field) for field in _EXECUTED] for phase in lineage]
+            [[getattr(phase, field) for field in EXECUTED] for phase in lineage]
             for lineage in (now, lineage_of(plan, name))
         ]
         if executed[0] != executed[1]:
