@@ -14,7 +14,7 @@ const Frame sun_frame = frame_around(sun_direction);
 constexpr float sun_size = 0.025f;  // radians from the middle to the rim: several real suns, for softer shadows
 constexpr Vec3 sun_colour{1.60f, 1.45f, 1.20f};
 constexpr Vec3 from_sky{0.36f, 0.43f, 0.54f}, from_below{0.26f, 0.24f, 0.20f};
-constexpr Vec3 horizon{0.62f, 0.72f, 0.82f}, zenith{0.16f, 0.34f, 0.72f};
+constexpr Vec3 horizon{0.56f, 0.74f, 0.95f}, zenith{0.13f, 0.31f, 0.74f};
 constexpr float lift = 3e-3f;        // keeps rays from meeting the surface they leave; metres
 constexpr float open_cell = 1;       // metres; what is finer hardly changes the light of the sky
 constexpr int open_side = 6;         // squared: rays that look for the sky from one place
@@ -67,7 +67,7 @@ City::Point City::ground_point(const Ray& ray, float distance, float pixel_angle
     Vec3 position = ray.origin + ray.direction * distance;
     position.z = 0;
     const float haze = smoothstep(0.6f, 1.0f, length(position - plan_.centre()) / plan_.dome_radius());
-    const Vec3 albedo = mix(street_ground(plan_, position, distance * pixel_angle), {0.36f, 0.46f, 0.36f}, haze);
+    const Vec3 albedo = mix(street_ground(plan_, position, distance * pixel_angle), {0.36f, 0.46f, 0.40f}, haze);
     return {position, {0, 0, 1}, albedo, openness(position, {0, 0, 1})};
 }
 

@@ -27,7 +27,7 @@ struct Plan {
     BlockKind kind(int i, int j) const {
         if (i < 0 || j < 0 || i >= size || j >= size) return BlockKind::country;
         if (i == 1 && j == 1) return BlockKind::park;
-        return i + j > 0 && stream(i, j, 0).next() < 0.1f ? BlockKind::park : BlockKind::houses;
+        return i + j > 0 && stream(i, j, 0).next() < 0.07f ? BlockKind::park : BlockKind::houses;
     }
 
     // Random numbers for one part of one block.

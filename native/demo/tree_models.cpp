@@ -61,7 +61,7 @@ void grow_spruce(Mesh& mesh, Random& random) {
     constexpr int tiers = 6;
     for (int k = 0; k < tiers; ++k) {
         const float t = static_cast<float>(k) / tiers, radius = 1.45f * (1 - t) + 0.2f;
-        add_crown(mesh, {0, 0, 1.1f + 5.2f * t}, {radius, radius, 0.62f}, {static_cast<int>(380 * radius) + 60, 0.3f, 2}, random);
+        add_crown(mesh, {0, 0, 1.1f + 5.2f * t}, {radius, radius, 0.62f}, {static_cast<int>(620 * radius) + 60, 0.22f, 2}, random);
     }
 }
 
@@ -70,16 +70,16 @@ void grow_spruce(Mesh& mesh, Random& random) {
 Mesh grow_tree(std::uint16_t kind, Random random) {
     Mesh mesh;
     switch (kind) {
-        case lime_tree: grow_broad(mesh, 2.3f, 1.5f, 4, {420, 0.26f, 0}, random); break;
-        case round_tree: grow_broad(mesh, 2.2f, 2.0f, 5, {520, 0.30f, 1}, random); break;
+        case lime_tree: grow_broad(mesh, 2.3f, 1.5f, 4, {750, 0.19f, 0}, random); break;
+        case round_tree: grow_broad(mesh, 2.2f, 2.0f, 5, {850, 0.23f, 1}, random); break;
         case poplar:
             add_trunk(mesh, 2, 0.16f);
-            add_crown(mesh, {0, 0, 2.6f}, {0.9f, 0.9f, 1.6f}, {700, 0.24f, 3}, random);
-            add_crown(mesh, {0.05f, 0, 5}, {1.0f, 1.0f, 2.6f}, {1100, 0.24f, 3}, random);
+            add_crown(mesh, {0, 0, 2.6f}, {0.9f, 0.9f, 1.6f}, {1000, 0.18f, 3}, random);
+            add_crown(mesh, {0.05f, 0, 5}, {1.0f, 1.0f, 2.6f}, {1700, 0.18f, 3}, random);
             break;
         case spruce: grow_spruce(mesh, random); break;
-        case blossom_tree: grow_broad(mesh, 1.5f, 1.1f, 3, {360, 0.2f, 1, 0.6f}, random); break;
-        default: add_crown(mesh, {0, 0, 0.4f}, {0.6f, 0.6f, 0.5f}, {300, 0.16f, 0, 0.12f}, random); break;
+        case blossom_tree: grow_broad(mesh, 1.5f, 1.1f, 3, {800, 0.13f, 1, 0.55f}, random); break;
+        default: add_crown(mesh, {0, 0, 0.4f}, {0.6f, 0.6f, 0.5f}, {450, 0.12f, 0, 0.12f}, random); break;
     }
     return mesh;
 }

@@ -55,8 +55,8 @@ def test_another_seed_in_the_same_folder_is_refused(garden: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ([], 64, "say from-photos, undistort, info or demo"),
-        (["paint"], 64, "'paint' is none of from-photos, undistort, info or demo"),
+        ([], 64, "say from-photos, undistort, info, demo or city"),
+        (["paint"], 64, "'paint' is none of from-photos, undistort, info, demo or city"),
         (["demo"], 64, "OUT"),
         (["demo", "x", "--seed", "many"], 64, "--seed"),
         (["demo", "x", "--seed", "-1"], 64, "out of range"),
@@ -74,4 +74,4 @@ def test_mistakes_get_one_sentence(
 def test_help_names_all_actions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scene", "--help"]) == 0
     shown = capsys.readouterr().out
-    assert all(word in shown for word in ("from-photos", "undistort", "info", "demo"))
+    assert all(word in shown for word in ("from-photos", "undistort", "info", "demo", "city"))
