@@ -198,7 +198,7 @@ void City::bake(int threads) {
     in_parallel(stride, threads, [&](int row) {
         for (int column = 0; column < stride; ++column) {
             const Vec3 place{open_cell * static_cast<float>(column) - pitch, open_cell * static_cast<float>(row) - pitch, 0.05f};
-            const auto key = scramble(plan_.seed + 3, static_cast<std::uint32_t>(row * stride + column));
+            const auto key = scramble(scramble(plan_.seed + 3, static_cast<std::uint32_t>(row)), static_cast<std::uint32_t>(column));
             found[static_cast<std::size_t>(row) * stride + column] = 0.3f + 0.7f * open_sky(place, key);  // walls give some light back
         }
     });

@@ -24,7 +24,10 @@ OBLIQUE_OFFSETS = (-10.0, 10.0)  # of their targets from the middle of a block
 EYE_HEIGHT = 1.7
 WALK_STEPS = 4  # photos along a block, in each direction
 LANE = 1.3  # metres from the middle of the street: clear of parked cars
-GLANCE = math.radians(20)  # to one side and the other, from photo to photo
+GLANCE = math.radians(28)  # to one side and the other, from photo to photo
+GLANCE_AT_THE_END = math.radians(
+    75
+)  # where a street leaves the city: across the crossing, not into the fields
 EVERY = 8  # the usual test split
 
 NORTH, UP = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -78,14 +81,37 @@ def _walks(size: int, seed: int, lens: Intrinsics) -> Iterator[Pinhole]:
     for axis in (0, 1):
         for line in range(size + 1):
             for block in range(size):
-                generator = np.random.default_rng([seed, 2 + axis, line, block])
                 for way in (1.0, -1.0):
-                    yield from _stretch(axis, line, block, way, lens, generator)
+                    yield from _stretch(Stretch(size, axis, line, block, way), seed, lens)
 
 
-def _stretch(
-    axis: int, line: int, block: int, way: float, lens: Intrinsics, generator: np.random.Generator
-) -> Iterator[Pinhole]:
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A walk along one block."""
+
+    size: int
+    axis: int
+    """0: along x, 1: along y."""
+    line: int
+    """Of the streets in that direction; the first and the last have houses on one side only."""
+    block: int
+    way: float
+    """1 there, -1 back."""
+
+    def glance(self, step: int) -> float:
+        """Radians to the right: from side to side, but never out of the city."""
+        to_the_right = 1.0 if step % 2 else -1.0
+        if self.line in (0, self.size):
+            towards_larger = 1.0 if self.line == 0 else -1.0  # where the houses are, on the other axis
+            to_the_right = towards_larger * self.way * (-1.0 if self.axis == 0 else 1.0)
+        last_step, last_block = (WALK_STEPS - 1, self.size - 1) if self.way > 0 else (0, 0)
+        leaves = step == last_step and self.block == last_block
+        return to_the_right * (GLANCE_AT_THE_END if leaves else GLANCE)
+
+
+def _stretch(stretch: Stretch, seed: int, lens: Intrinsics) -> Iterator[Pinhole]:
+    axis, line, block, way = stretch.axis, stretch.line, stretch.block, stretch.way
+    generator = np.random.default_rng([seed, 2 + axis, line, block, int(way > 0)])
     ahead = np.roll([way, 0.0, 0.0], axis)  # [3] along x, or along y
     right = np.cross(ahead, [0.0, 0.0, 1.0])  # [3]
     start = np.zeros(3)
@@ -94,7 +120,7 @@ def _stretch(
         along = PITCH * (step + (0.25 if way > 0 else 0.75)) / WALK_STEPS + generator.normal(0, 0.4)
         aside = LANE + generator.normal(0, 0.1)
         eye = start + np.abs(ahead) * along + right * aside + [0, 0, EYE_HEIGHT + generator.normal(0, 0.05)]
-        turn = (GLANCE if step % 2 else -GLANCE) + generator.normal(0, 0.05)
+        turn = stretch.glance(step) + generator.normal(0, 0.05)
         look = ahead * math.cos(turn) + right * math.sin(turn) + [0, 0, math.tan(math.radians(4))]
         yield _camera(lens, eye, eye + look)
 
