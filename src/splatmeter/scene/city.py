@@ -36,8 +36,9 @@ LARGEST_SIZE = 20
 SMALLEST_SIDE, LARGEST_SIDE = 16, 4096  # of a photo, in pixels
 SAMPLES = 16  # per pixel, a square number
 POINTS_PER_BLOCK = 4000
-LONGEST_TRACK = 16
+LONGEST_TRACK = 12
 """A point remembers the nearest cameras that see it, so many at most."""
+DRAWS_AT_ONCE = 2**16  # bounds the memory of points that are not kept
 POSITION_NOISE = 0.002
 """Standard deviation of a point's error, as a share of its distance from the camera that found it."""
 
@@ -109,7 +110,7 @@ def surface_points(cameras: list[Pinhole], size: CitySize, threads: int = 1) -> 
     rounds = []
     first, found = 0, 0
     while found < size.points:  # a few draws in a hundred are seen by one camera only
-        draws = max(64, math.ceil(1.1 * (size.points - found)))
+        draws = min(max(64, math.ceil(1.1 * (size.points - found))), DRAWS_AT_ONCE)
         rounds.append(native.city_points(numbers, *picture, first, draws, LONGEST_TRACK))
         first, found = first + draws, found + len(rounds[-1][0])
     columns = [np.concatenate(column) for column in zip(*rounds, strict=True)]
