@@ -14,8 +14,10 @@ Vec3 asphalt(Vec3 p, std::uint32_t seed, float footprint) {
     if (lattice(x, y, 51, seed) < 0.07f) colour = colour * 0.72f;  // mended places
     const float grain = resolved(0.06f, footprint);
     if (grain > 0) colour = colour * (1 + grain * 0.32f * (noise({p.x * 14, p.y * 14, 0}, seed + 52) - 0.5f));
+    const float cracks = resolved(0.03f, footprint);
+    if (cracks == 0) return colour;
     const float crack = std::abs(layered_noise({p.x * 0.8f, p.y * 0.8f, 0}, seed + 53) - 0.5f);
-    return crack < 0.004f ? colour * 0.72f : colour;
+    return crack < 0.004f ? colour * (1 - 0.28f * cracks) : colour;
 }
 
 // What is painted on a street; `across` and `along` are metres from its middle and from the crossing.

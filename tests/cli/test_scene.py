@@ -56,7 +56,7 @@ def test_city_makes_a_scene_of_its_size(tmp_path: Path, capsys: pytest.CaptureFi
     pytest.importorskip("splatmeter._native", reason="the native module is not built")
     words = ["scene", "city", str(tmp_path / "town"), "--size", "1", "--width", "24", "--height", "16"]
     assert main(words) == 0
-    assert "46 photos of 24x16, 4000 points (made in" in capsys.readouterr().out
+    assert "54 photos of 24x16, 4000 points (made in" in capsys.readouterr().out
     assert main(words) == 0
     assert "already there" in capsys.readouterr().out
     assert main([*words, "--seed", "5"]) == 73

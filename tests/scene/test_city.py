@@ -140,30 +140,31 @@ def test_test_views_are_spread_over_air_and_street_and_over_the_city(size: int) 
 def test_the_few_test_views_of_the_smallest_city_are_on_different_streets() -> None:
     for seed in range(5):
         held = [shot for shot in city_shots(1, seed, 48, 32)[::8] if shot.view == "street"]
-        places = np.array([shot.camera.position[:2] for shot in held])  # [4, 2]
-        beside = np.abs(places - PITCH * np.round(places / PITCH))  # [4, 2] from the nearest streets
-        axes = beside.argmin(axis=1)  # [4] the coordinate that stays the same along the street
-        lines = np.round(places[np.arange(4), axes] / PITCH)  # [4]
+        places = np.array([shot.camera.position[:2] for shot in held])  # [5, 2]
+        beside = np.abs(places - PITCH * np.round(places / PITCH))  # [5, 2] from the nearest streets
+        axes = beside.argmin(axis=1)  # [5] the coordinate that stays the same along the street
+        lines = np.round(places[np.arange(len(held)), axes] / PITCH)  # [5]
         assert len(set(zip(axes.tolist(), lines.tolist(), strict=True))) >= 3
 
 
 def test_walks_go_along_every_street_in_both_directions_and_look_into_the_city() -> None:
     walks = [shot.camera for shot in city_shots(2, 0, 48, 32) if shot.view == "street"]
-    places = np.array([camera.position for camera in walks])  # [96, 3]
-    ahead = np.array([camera.rotation[2] for camera in walks])  # [96, 3]
-    beside = np.abs(places[:, :2] - PITCH * np.round(places[:, :2] / PITCH)).min(axis=1)  # [96]
+    places = np.array([camera.position for camera in walks])  # [120, 3]
+    ahead = np.array([camera.rotation[2] for camera in walks])  # [120, 3]
+    beside = np.abs(places[:, :2] - PITCH * np.round(places[:, :2] / PITCH)).min(axis=1)  # [120]
     assert beside.max() < 2 and places[:, 2].min() > 1.4 and places[:, 2].max() < 2
     for axis in (0, 1):
         for way in (-1, 1):
             assert np.sum(way * ahead[:, axis] > 0.8) >= 12
-    shown = places[:, :2] + 15 * ahead[:, :2]  # [96, 2]
-    assert shown.min() > -2 and shown.max() < 2 * PITCH + 2
+    shown = places[:, :2] + 15 * ahead[:, :2]  # [120, 2]
+    pavement = 5.5  # metres from the middle of the outermost street to the edge of the city
+    assert shown.min() > -pavement and shown.max() < 2 * PITCH + pavement
 
 
 # ---- the folder -------------------------------------------------------------------------------------------
 def test_the_folder_loads_as_a_colmap_scene(scene: Scene) -> None:
     assert scene.kind == "colmap"
-    assert (len(scene.train), len(scene.test)) == (40, 6)
+    assert (len(scene.train), len(scene.test)) == (47, 7)
     assert {view.name.rpartition("_")[2].partition(".")[0] for view in scene.test} == {"air", "street"}
     assert scene.points.count == TINY.points
 
@@ -181,7 +182,7 @@ def test_tracks_lead_to_pixels_that_show_the_point() -> None:
     """A hidden point would show what hides it: its colour agrees with no pixel but by chance."""
     shots = city_shots(1, 0, 48, 32)
     cloud, tracks = surface_points([shot.camera for shot in shots], TINY)
-    photos = np.stack([photograph(shot.camera, TINY) for shot in shots]).astype(float)  # [46, 32, 48, 3]
+    photos = np.stack([photograph(shot.camera, TINY) for shot in shots]).astype(float)  # [54, 32, 48, 3]
     columns, rows = np.floor(tracks.pixels).astype(int).T  # [M] [M]
     shown = photos[tracks.images, rows, columns]  # [M, 3]
     own = np.repeat(cloud.colors.astype(float), tracks.counts, axis=0)  # [M, 3]
@@ -198,7 +199,7 @@ def test_colmap_itself_reads_the_tracks_and_finds_small_errors(folder: Path) -> 
         "pycolmap", reason="pycolmap is not installed: nobody else reads the files"
     )
     model = pycolmap.Reconstruction(str(folder / "sparse" / "0"))
-    assert model.num_reg_images() == 46 and model.num_points3D() == TINY.points
+    assert model.num_reg_images() == 54 and model.num_points3D() == TINY.points
     errors = []
     for number, point in model.points3D.items():
         for seen in point.track.elements:

@@ -30,7 +30,7 @@ from splatmeter.scene.city_cameras import city_shots, count_of_photos
 from splatmeter.scene.colmap_writer import Tracks, write_colmap
 from splatmeter.scene.points import PointCloud
 
-VERSION = 1
+VERSION = 2
 """Goes up whenever the pictures change, so that older copies in the cache are not mistaken for this one."""
 LARGEST_SIZE = 20
 SMALLEST_SIDE, LARGEST_SIDE = 16, 4096  # of a photo, in pixels

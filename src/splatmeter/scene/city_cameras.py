@@ -22,12 +22,11 @@ ALTITUDE = 45.0
 STEPS_EAST, STEPS_NORTH = 2, 3  # photos straight down, in each block
 OBLIQUE_OFFSETS = (-10.0, 10.0)  # of their targets from the middle of a block
 EYE_HEIGHT = 1.7
-WALK_STEPS = 4  # photos along a block, in each direction
+WALK_STEPS = 5  # photos along a block, in each direction
 LANE = 1.3  # metres from the middle of the street: clear of parked cars
 GLANCE = math.radians(28)  # to one side and the other, from photo to photo
-GLANCE_AT_THE_END = math.radians(
-    75
-)  # where a street leaves the city: across the crossing, not into the fields
+GLANCE_AT_THE_END = math.radians(50)
+"""Where a street leaves the city: towards the last house, not into the fields."""
 EVERY = 8  # the usual test split
 
 NORTH, UP = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
