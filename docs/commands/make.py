@@ -10,7 +10,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 WIDTH = 110
-SCENE_ACTIONS = ("from-photos", "undistort", "info", "demo")
+SCENE_ACTIONS = ("from-photos", "undistort", "info", "demo", "city")
 
 
 def help_of(*words: str) -> str:

@@ -1,42 +1,11 @@
-// The built-in scene for Python.
+// The built-in garden for Python.
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
-#include <stdexcept>
-#include <utility>
-
+#include "binding.hpp"
 #include "tracer.hpp"
 
-namespace nb = nanobind;
 using namespace splatmeter::demo;
 
 namespace {
-
-using Cameras = nb::ndarray<const double, nb::shape<-1, 16>, nb::c_contig, nb::device::cpu>;
-
-std::vector<Camera> read_cameras(const Cameras& numbers) {
-    std::vector<Camera> cameras;
-    for (std::size_t k = 0; k < numbers.shape(0); ++k) {
-        cameras.push_back(Camera::from_numbers(std::span<const double, 16>(numbers.data() + 16 * k, 16)));
-    }
-    return cameras;
-}
-
-Picture checked(int width, int height, int samples, std::uint32_t seed, int threads) {
-    constexpr int largest = 1 << 14;
-    if (width < 1 || height < 1 || width > largest || height > largest || samples < 1 || threads < 1) {
-        throw std::invalid_argument("demo: sizes, samples and threads must be positive, sizes at most 16384");
-    }
-    return {width, height, samples, seed, threads};
-}
-
-template <typename Number>
-nb::object hand_over(std::vector<Number> values, std::initializer_list<std::size_t> shape) {
-    auto* owned = new std::vector<Number>(std::move(values));
-    nb::capsule owner(owned, [](void* pointer) noexcept { delete static_cast<std::vector<Number>*>(pointer); });
-    return nb::cast(nb::ndarray<nb::numpy, Number>(owned->data(), shape, owner));
-}
 
 nb::object demo_photo(const Cameras& numbers, int width, int height, int samples, std::uint32_t seed, int threads) {
     const std::vector<Camera> cameras = read_cameras(numbers);
@@ -67,7 +36,10 @@ nb::object demo_points(const Cameras& numbers, int width, int height, int sample
 
 }  // namespace
 
+void bind_city(nb::module_& module);
+
 void bind_demo(nb::module_& module) {
+    bind_city(module);
     module.def("demo_photo", &demo_photo, nb::arg("camera"), nb::arg("width"), nb::arg("height"), nb::arg("samples"), nb::arg("seed"),
                nb::arg("threads"),
                "One photo of the built-in garden, uint8 [H, W, 3]. camera [1, 16]: rotation row by row (world to "

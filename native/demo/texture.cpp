@@ -4,8 +4,6 @@
 
 namespace splatmeter::demo {
 
-namespace {
-
 float lattice(int x, int y, int z, std::uint32_t key) {
     const auto wide = [](int k) { return static_cast<std::uint32_t>(k); };
     return unit(scramble(wide(x) * 73856093u ^ wide(y) * 19349663u ^ wide(z) * 83492791u ^ scramble(key)));
@@ -16,6 +14,8 @@ float whole(float x, int& cell) {  // the fraction; the cell on the side
     cell = static_cast<int>(floor);
     return x - floor;
 }
+
+namespace {
 
 float ease(float t) { return t * t * (3 - 2 * t); }
 
@@ -167,8 +167,8 @@ Vec3 albedo(const Spot& spot, std::uint32_t seed) {
         case Material::bark: return Vec3{0.34f, 0.25f, 0.18f} * (0.6f + 0.7f * layered_noise(spot.position * Vec3{14, 14, 3}, seed));
         case Material::fruit: return fruit(spot, seed);
         case Material::china: return china(spot);
+        default: return {};  // things of the city
     }
-    return {};
 }
 
 Vec3 ground_albedo(Vec3 position, std::uint32_t seed) {

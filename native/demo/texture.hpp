@@ -7,6 +7,8 @@
 
 namespace splatmeter::demo {
 
+float lattice(int x, int y, int z, std::uint32_t key);    // a number in [0, 1) for each cell of a grid
+float whole(float x, int& cell);                         // the fraction; the cell on the side
 float noise(Vec3 place, std::uint32_t key);              // smooth, in [0, 1], one bump per unit
 float layered_noise(Vec3 place, std::uint32_t key);      // four octaves of it, in [0, 1]
 

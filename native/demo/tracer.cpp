@@ -1,8 +1,7 @@
 #include "tracer.hpp"
 
-#include <atomic>
 #include <mutex>
-#include <thread>
+#include <utility>
 
 #include "garden.hpp"
 #include "texture.hpp"
@@ -17,7 +16,6 @@ constexpr float sun_size = 0.035f;  // radians from the middle to the rim: sever
 constexpr Vec3 sun_colour{1.62f, 1.46f, 1.20f};
 constexpr Vec3 second_bounce{0.22f, 0.22f, 0.21f};  // stands for all light after the first bounce
 constexpr float translucency = 0.45f;               // of leaves and cloth lit from behind
-constexpr float exposure = 1.45f;
 constexpr int ground_gathering = 6;                 // squared: rays that gather light for one place
 constexpr int vertex_gathering = 4;
 constexpr int leaf_gathering = 2;                   // what noise this leaves passes for variety
@@ -25,32 +23,10 @@ constexpr int ground_cells = 104;
 constexpr float ground_half = fence_radius + 0.6f;  // beyond, the ground sees the open sky
 constexpr float lift = 1e-3f;                       // keeps rays from meeting the surface they leave
 
-// Calls work(k) once for every k below count, from `threads` threads.
-template <typename Work>
-void in_parallel(int count, int threads, const Work& work) {
-    std::atomic<int> next{0};
-    const auto take = [&] {
-        for (int k = next++; k < count; k = next++) work(k);
-    };
-    std::vector<std::jthread> others;
-    for (int k = 1; k < threads; ++k) others.emplace_back(take);
-    take();
-}
-
-std::uint8_t encode(float linear) {
-    const float shown = 1 - std::exp(-exposure * std::max(linear, 0.0f));  // bright parts bend instead of clipping
-    const float curve = shown < 0.0031308f ? 12.92f * shown : 1.055f * std::pow(shown, 1 / 2.4f) - 0.055f;
-    return static_cast<std::uint8_t>(std::lround(255 * std::clamp(curve, 0.0f, 1.0f)));
-}
-
 Vec3 on_dome(const Ray& ray) {
     const float along = dot(ray.origin, ray.direction);
     const float rest = dot(ray.origin, ray.origin) - dome_radius * dome_radius;
     return ray.origin + ray.direction * (std::sqrt(std::max(0.0f, along * along - rest)) - along);
-}
-
-int square_side(int samples) {
-    return std::max(1, static_cast<int>(std::lround(std::sqrt(static_cast<float>(samples)))));
 }
 
 }  // namespace
@@ -61,17 +37,6 @@ struct World::Point {
     bool thin = false;
     float gloss = 0;
 };
-
-Camera Camera::from_numbers(std::span<const double, 16> numbers) {
-    const auto number = [&](int k) { return static_cast<float>(numbers[static_cast<std::size_t>(k)]); };
-    const auto row = [&](int k) { return Vec3{number(k), number(k + 1), number(k + 2)}; };
-    return {{row(0), row(3), row(6)}, row(9), number(12), number(13), number(14), number(15)};
-}
-
-Ray Camera::through(float x, float y) const {
-    const auto to_world = [&](Vec3 v) { return rows[0] * v.x + rows[1] * v.y + rows[2] * v.z; };
-    return {to_world(translation) * -1.0f, normalized(to_world({(x - cx) / fx, (y - cy) / fy, 1}))};
-}
 
 World::World(std::uint32_t seed, int threads) : seed_(seed), mesh_(plant_garden(seed)), bvh_(mesh_) { bake(threads); }
 
@@ -117,7 +82,7 @@ World::Point World::surface_point(const Ray& ray, const Hits& hits, int lane) co
 }
 
 // What the sun gives each point through one place on its disc.
-World::Lights World::sunlight(const Points& points, const Places& places) const {
+Lights World::sunlight(const Points& points, const Places& places) const {
     Rays rays;
     Lights lights;
     for (int lane = 0; lane < lane_count; ++lane) {
@@ -137,7 +102,7 @@ World::Lights World::sunlight(const Points& points, const Places& places) const 
     return lights;
 }
 
-World::Lights World::radiance(const Rays& rays, const Places& places) const {
+Lights World::radiance(const Rays& rays, const Places& places) const {
     const Points points = meet(rays);
     const Lights sun = sunlight(points, places);
     Lights lights;
@@ -226,39 +191,7 @@ Vec3 World::ground_light(Vec3 position) const {
 }
 
 std::vector<std::uint8_t> World::photograph(const Camera& camera, const Picture& picture) const {
-    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(picture.width) * picture.height * 3);
-    in_parallel(picture.height, picture.threads, [&](int y) {
-        for (int x = 0; x < picture.width; ++x) {
-            const int index = y * picture.width + x;
-            Random random(scramble(picture.seed, static_cast<std::uint32_t>(index)));
-            const Vec3 mean = pixel_mean(camera, static_cast<float>(x), static_cast<float>(y), picture.samples, random);
-            for (int channel = 0; channel < 3; ++channel) pixels[3 * index + channel] = encode(mean[channel]);
-        }
-    });
-    return pixels;
-}
-
-// One sample in each cell of the unit square at (left, top), and one in each cell of the sun, paired at random.
-Vec3 World::pixel_mean(const Camera& camera, float left, float top, int wanted, Random& random) const {
-    const int side = square_side(wanted), samples = side * side;
-    const int turn = static_cast<int>(random.next() * static_cast<float>(samples));
-    const auto jitter = [&](int cell) { return (static_cast<float>(cell) + random.next()) / static_cast<float>(side); };
-    Vec3 sum;
-    for (int first = 0; first < samples; first += lane_count) {
-        const int count = std::min(lane_count, samples - first);
-        Rays rays;
-        Places places{};
-        for (int lane = 0; lane < count; ++lane) {
-            const int k = first + lane, partner = (k * (side + 1) + turn) % samples;
-            const float dx = jitter(k % side), dy = jitter(k / side);
-            rays.set(lane, camera.through(left + dx, top + dy));
-            places[lane][0] = jitter(partner % side);
-            places[lane][1] = jitter(partner / side);
-        }
-        const Lights lights = radiance(rays, places);
-        for (int lane = 0; lane < count; ++lane) sum += lights[lane];
-    }
-    return sum * (1.0f / static_cast<float>(samples));
+    return exposed(camera, picture, [this](const Rays& rays, const Places& places) { return radiance(rays, places); });
 }
 
 void World::surface_points(std::span<const Camera> cameras, const Picture& picture, std::span<Vec3> positions,
@@ -272,7 +205,8 @@ void World::surface_points(std::span<const Camera> cameras, const Picture& pictu
         const Point point = meet(rays)[0];
         positions[k] = point.sky ? on_dome(rays.at(0)) : point.position;
         // A photo shows the neighbourhood, not the point: the colour is that of a pixel around it.
-        const Vec3 mean = pixel_mean(camera, x - 0.5f, y - 0.5f, picture.samples, random);
+        const Vec3 mean = pixel_mean(camera, x - 0.5f, y - 0.5f, picture.samples, random,
+                                     [this](const Rays& samples, const Places& places) { return radiance(samples, places); });
         for (int channel = 0; channel < 3; ++channel) colors[3 * k + channel] = encode(mean[channel]);
     });
 }

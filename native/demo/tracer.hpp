@@ -10,25 +10,9 @@
 #include <vector>
 
 #include "bvh.hpp"
+#include "film.hpp"
 
 namespace splatmeter::demo {
-
-struct Camera {
-    std::array<Vec3, 3> rows;  // of the rotation, world to camera; x right, y down, z forward
-    Vec3 translation;
-    float fx, fy, cx, cy;
-
-    // rotation row by row, translation, fx, fy, cx, cy
-    static Camera from_numbers(std::span<const double, 16> numbers);
-    Ray through(float x, float y) const;  // pixel coordinates; the first pixel covers [0, 1)
-};
-
-struct Picture {
-    int width, height;
-    int samples;  // per pixel, rounded to a square
-    std::uint32_t seed;
-    int threads;
-};
 
 class World {
 public:
@@ -46,8 +30,6 @@ public:
 private:
     struct Point;  // where a ray ends, with all that shading needs
     using Points = std::array<Point, lane_count>;
-    using Lights = std::array<Vec3, lane_count>;
-    using Places = std::array<std::array<float, 2>, lane_count>;  // on the sun's disc, in the unit square
 
     Points meet(const Rays& rays) const;
     Point ground_point(const Ray& ray, float distance) const;
@@ -56,7 +38,6 @@ private:
     Lights radiance(const Rays& rays, const Places& places) const;
     Vec3 gathered(Vec3 position, Vec3 normal, int side, std::uint32_t key) const;
     Vec3 ground_light(Vec3 position) const;
-    Vec3 pixel_mean(const Camera& camera, float left, float top, int wanted, Random& random) const;
     void bake(int threads);
 
     std::uint32_t seed_;

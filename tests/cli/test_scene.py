@@ -52,14 +52,28 @@ def test_another_seed_in_the_same_folder_is_refused(garden: Path, capsys: pytest
     assert "Choose another folder" in capsys.readouterr().err
 
 
+def test_city_makes_a_scene_of_its_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("splatmeter._native", reason="the native module is not built")
+    words = ["scene", "city", str(tmp_path / "town"), "--size", "1", "--width", "24", "--height", "16"]
+    assert main(words) == 0
+    assert "54 photos of 24x16, 4000 points (made in" in capsys.readouterr().out
+    assert main(words) == 0
+    assert "already there" in capsys.readouterr().out
+    assert main([*words, "--seed", "5"]) == 73
+    assert "is not this city" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ([], 64, "say from-photos, undistort, info or demo"),
-        (["paint"], 64, "'paint' is none of from-photos, undistort, info or demo"),
+        ([], 64, "say from-photos, undistort, info, demo or city"),
+        (["paint"], 64, "'paint' is none of from-photos, undistort, info, demo or city"),
         (["demo"], 64, "OUT"),
         (["demo", "x", "--seed", "many"], 64, "--seed"),
         (["demo", "x", "--seed", "-1"], 64, "out of range"),
+        (["city"], 64, "OUT"),
+        (["city", "x", "--size", "0"], 64, "--size is 0, but must be from 1 to 20 blocks"),
+        (["city", "x", "--width", "9"], 64, "--width is 9"),
         (["info", "/nowhere/at/all"], 66, "/nowhere/at/all is not a folder"),
     ],
 )
@@ -74,4 +88,4 @@ def test_mistakes_get_one_sentence(
 def test_help_names_all_actions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scene", "--help"]) == 0
     shown = capsys.readouterr().out
-    assert all(word in shown for word in ("from-photos", "undistort", "info", "demo"))
+    assert all(word in shown for word in ("from-photos", "undistort", "info", "demo", "city"))

@@ -11,7 +11,9 @@ from PIL import Image
 
 from splatmeter.errors import OutputError, UsageError
 from splatmeter.ops import Pinhole
+from splatmeter.places import cache_folder
 from splatmeter.scene import demo
+from splatmeter.scene.built_in import STAMP
 from splatmeter.scene.demo import DemoSize, cached_demo_scene, demo_cameras, make_demo_scene, photograph
 from splatmeter.scene.scene import Scene, SceneOptions, load_scene
 
@@ -174,9 +176,9 @@ def test_the_full_scene_is_a_few_megabytes(folder: Path) -> None:
 
 # ---- making and caching -----------------------------------------------------------------------------------
 def test_making_it_twice_leaves_the_first_untouched(folder: Path) -> None:
-    before = (folder / demo.STAMP).stat().st_mtime_ns
+    before = (folder / STAMP).stat().st_mtime_ns
     assert make_demo_scene(folder, quick=True) == folder
-    assert (folder / demo.STAMP).stat().st_mtime_ns == before
+    assert (folder / STAMP).stat().st_mtime_ns == before
 
 
 def test_a_folder_with_something_else_is_never_overwritten(tmp_path: Path) -> None:
@@ -214,22 +216,22 @@ def test_the_cache_serves_the_second_call_and_heals_when_damaged(
 
 
 def test_a_stamp_of_another_version_is_not_recognised(folder: Path, tmp_path: Path) -> None:
-    stamp = json.loads((folder / demo.STAMP).read_text())
+    stamp = json.loads((folder / STAMP).read_text())
     (tmp_path / "images").mkdir()
     for number in range(SMALL.photos):
         (tmp_path / "images" / str(number)).touch()
-    (tmp_path / demo.STAMP).write_text(json.dumps(stamp))
+    (tmp_path / STAMP).write_text(json.dumps(stamp))
     assert demo.is_demo_scene(tmp_path, 0, SMALL)
-    (tmp_path / demo.STAMP).write_text(json.dumps({**stamp, "version": demo.VERSION - 1}))
+    (tmp_path / STAMP).write_text(json.dumps({**stamp, "version": demo.VERSION - 1}))
     assert not demo.is_demo_scene(tmp_path, 0, SMALL)
 
 
 def test_the_cache_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPLATMETER_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert demo.cache_folder() == Path("/somewhere/splatmeter")
+    assert cache_folder() == Path("/somewhere/splatmeter")
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert demo.cache_folder() == Path.home() / ".cache" / "splatmeter"
+    assert cache_folder() == Path.home() / ".cache" / "splatmeter"
 
 
 def test_a_seed_out_of_range_is_refused_before_anything_is_written(tmp_path: Path) -> None:
