@@ -260,6 +260,8 @@ def test_a_session_that_moved_to_another_machine_has_no_marks(tmp_path: Path) ->
         record = json.loads(path.read_text())
         record["identity"]["machine"] = "cccccccccccc"
         path.write_text(json.dumps(record))
+        began = path.parent / "environment.json"
+        began.write_text(json.dumps(json.loads(began.read_text()) | {"machine": "cccccccccccc"}))
     found = history(lab)
     assert len(found.tracks) == 2 and all(point.against is None for point in found.points)
 
