@@ -104,6 +104,15 @@ def test_opacities_of_nothing_and_of_everything_are_drawn() -> None:
     assert built({"opacities": np.ones(40)}).render(at).alpha.max() > 0.98
 
 
+def test_a_model_of_nothing_is_the_background() -> None:
+    none = {name: values[:0] for name, values in arrays(degree=1).items()}
+    nothing = built(none, background=(0.25, 0.5, 1))
+    picture = nothing.render(camera())
+    assert (picture.color == (0.25, 0.5, 1)).all()
+    assert not picture.alpha.any() and np.isnan(picture.depth).all()
+    assert repr(nothing) == "Model(0 Gaussians, harmonics of degree 1)"
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "flat means": ({"means": np.zeros(12)}, "means has the shape (12,)"),
     "means on their side": ({"means": np.zeros((3, 40))}, "means has the shape (3, 40)"),

@@ -42,21 +42,23 @@ def table_of(
     table = empty_table(count, trainable=False)
     table.geometry[:, MEANS] = place
     table.geometry[:, LOG_SCALES] = np.log(size)
-    table.geometry[:, ROTATIONS] = turn / np.linalg.norm(turn, axis=1, keepdims=True)
-    table.geometry[:, OPACITY_LOGITS] = gaussians.logit(np.clip(opaque, FAINTEST, FULLEST))
-    table.harmonics[:, : 3 * color.shape[1]] = color.reshape(count, -1)
+    table.geometry[:, ROTATIONS] = turn / np.linalg.norm(turn.astype(np.float64), axis=1, keepdims=True)
+    table.geometry[:, OPACITY_LOGITS] = gaussians.logit(
+        np.clip(opaque.astype(np.float64), FAINTEST, FULLEST)
+    )
+    table.harmonics[:, : 3 * color.shape[1]] = color.reshape(count, 3 * color.shape[1])
     return table, degree_of(color.shape[1])
 
 
-def _array(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def _array(name: str, values: ArrayLike) -> F32:
     """Any layout and any kind of number; finite in single precision, which is what engines compute in."""
     try:
-        found = np.array(values, np.float64)
+        with np.errstate(over="ignore"):
+            found = np.array(values, np.float32)
     except (TypeError, ValueError, RuntimeError) as problem:
         reason = str(problem).splitlines()[0].rstrip(".")
         raise UsageError(f"{name} cannot be read as an array of numbers ({reason}).") from None
-    with np.errstate(over="ignore"):
-        finite = np.isfinite(found.astype(np.float32))
+    finite = np.isfinite(found)
     if not finite.all():
         row = int(np.argwhere(~finite)[0][0]) if found.ndim else 0
         raise UsageError(
@@ -66,7 +68,7 @@ def _array(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return found
 
 
-def _shaped(name: str, found: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
+def _shaped(name: str, found: F32, shape: tuple[int, ...]) -> F32:
     if found.shape != shape:
         raise UsageError(
             f"{name} has the shape {found.shape}, but must be {shape}: means has {shape[0]} rows, one for "
@@ -75,7 +77,7 @@ def _shaped(name: str, found: NDArray[np.float64], shape: tuple[int, ...]) -> ND
     return found
 
 
-def _harmonics(found: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+def _harmonics(found: F32, count: int) -> F32:
     if found.ndim == 3 and len(found) == count and found.shape[1] in (1, 4, 9, 16) and found.shape[2] == 3:
         return found
     hint = ""
@@ -89,9 +91,7 @@ def _harmonics(found: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     )
 
 
-def _check_values(
-    scales: NDArray[np.float64], rotations: NDArray[np.float64], opacities: NDArray[np.float64]
-) -> None:
+def _check_values(scales: F32, rotations: F32, opacities: F32) -> None:
     if (scales < np.finfo(np.float32).tiny).any():
         raise UsageError(
             f"scales must be above 0, but begin at {scales.min():g}. Are they logarithms? Then pass "
