@@ -1,7 +1,6 @@
 # Whoever installs from sources without a compiler that will do gets a sentence: what is wrong, and where. What to do about
 # it stands under messages.after-failure in pyproject.toml, which is the last that they see.
-function(refuse)
-  string(JOIN "" sentence ${ARGV})
+function(refuse sentence)
   message(FATAL_ERROR "${sentence}\n")
 endfunction()
 
