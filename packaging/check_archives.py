@@ -1,8 +1,8 @@
 """Looks into what would be given away: `python packaging/check_archives.py dist/*.tar.gz dist/*.whl`.
 
-A source archive must hold the repository's files and nothing else; a wheel those of src/splatmeter, one extension
-and the licences; and what both say of themselves must be readable without the repository. Leaves with 1 and a line for
-each thing that is wrong.
+A source archive must hold the repository's files and nothing else; a wheel those of src/splatmeter, one
+extension and the licences; and what both say of themselves must be readable without the repository. Leaves
+with 1 and a line for each thing that is wrong.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The README as a package index can show it. scikit-build-core calls this when it writes metadata.
 
-An index shows one page and none of the files around it: pictures and links that are relative lead nowhere there.
-So pictures go, links to files of the repository become the files' names, and commands install from the index.
+An index shows one page and none of the files around it: relative pictures and links lead nowhere there. So
+pictures go, links to files of the repository become the files' names, and commands install from the index.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ def configured(folder: Path, compiler: str) -> str:
 
 
 def test_a_compiler_that_is_not_there(tmp_path: Path) -> None:
-    assert "There is no C++ compiler that works; /nowhere/g++ was tried." in configured(tmp_path, "/nowhere/g++")
+    told = "There is no C++ compiler that works; /nowhere/g++ was tried."
+    assert told in configured(tmp_path, "/nowhere/g++")
 
 
 def test_a_compiler_that_is_too_old(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import pytest
 from test_index_page import REPOSITORY, loaded
 
 TRACKED = {"README.md", "src/splatmeter/__init__.py", "src/splatmeter/backends/cuda/images/compute_75.ptx"}
-METADATA = """Metadata-Version: 2.4
+METADATA = (
+    """Metadata-Version: 2.4
 Name: splatmeter
 Author: splatmeter developers
 License-Expression: Apache-2.0 AND BSD-3-Clause AND MIT
@@ -25,7 +26,9 @@ Description-Content-Type: text/markdown
 # splatmeter
 
 [far](https://example.org), `[code](a.md)`.
-""" + "Words. " * 200
+"""
+    + "Words. " * 200
+)
 INFO = "splatmeter-0.1.0.dist-info/"
 WHEEL = [
     "splatmeter/__init__.py",
@@ -101,6 +104,6 @@ def test_a_missing_notice_is_named(tmp_path: Path) -> None:
 def test_the_version_is_the_same_everywhere() -> None:
     from splatmeter import __version__
 
-    stated = re.search(r'^version = "(.+)"$', (REPOSITORY / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
-    newest = re.search(r"^## (\S+)", (REPOSITORY / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    stated = re.search(r'(?m)^version = "(.+)"$', (REPOSITORY / "pyproject.toml").read_text("utf-8"))
+    newest = re.search(r"(?m)^## (\S+)", (REPOSITORY / "CHANGELOG.md").read_text("utf-8"))
     assert stated and newest and stated[1] == newest[1] == __version__

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from splatmeter.errors import MissingFile, OutputError, UsageError
 from splatmeter.ops import F64, Pinhole
-from splatmeter.places import cache_folder
+from splatmeter.places import Hold, cache_folder
 from splatmeter.scene.camera import centered, focal_of_angle
 from splatmeter.scene.colmap_writer import write_colmap
 from splatmeter.scene.points import PointCloud
@@ -31,6 +32,7 @@ from splatmeter.scene.points import PointCloud
 VERSION = 2
 """Goes up whenever the pictures change, so that older copies in the cache are not mistaken for this one."""
 STAMP = "splatmeter-demo.json"
+SCENE_NAME = "splatmeter demo garden"
 LARGEST_SEED = 2**32 - 1
 
 FIELD_OF_VIEW = math.radians(55)
@@ -104,9 +106,11 @@ def make_demo_scene(
 def cached_demo_scene(
     seed: int = 0, quick: bool = False, *, threads: int | None = None, progress: Progress | None = None
 ) -> Path:
-    """The scene from the cache of this user; made on the first call."""
+    """The scene from the cache of this user; made on the first call, and held until this process ends."""
     name = f"demo-{VERSION}-seed-{seed}{'-quick' if quick else ''}"
     folder = cache_folder() / name
+    if folder.parent not in _HELD:
+        _HELD[folder.parent] = Hold(folder.parent)
     if folder.exists() and not is_demo_scene(folder, seed, QUICK if quick else FULL):
         shutil.rmtree(folder, ignore_errors=True)  # ours, but damaged: someone removed photos
     return make_demo_scene(folder, seed, quick, threads=threads, progress=progress)
@@ -120,6 +124,45 @@ def is_demo_scene(folder: Path, seed: int, size: DemoSize) -> bool:
     except (OSError, ValueError):
         return False
     return stamp == _stamp(seed, size) and photos == size.photos
+
+
+_HELD: dict[Path, Hold] = {}
+_CACHED = re.compile(r"demo-\d+-seed-\d+(-quick)?")
+_INSIDE = {
+    "": re.escape(STAMP),
+    "images": r"garden_\d{3}\.png",
+    "sparse/0": r"(cameras|images|points3D)\.bin",
+}
+_BEING_MADE = re.compile(r"\.demo-\d+-seed-\d+(-quick)?\.\w+\.making")
+
+
+def cached_files(folder: Path) -> list[Path] | None:
+    """What we put into a folder of the cache, of any version, folders behind their files; None where the
+    folder is none of ours. Nothing is reached through a symbolic link, and what others put there is left out.
+    """
+    if folder.is_symlink() or not folder.is_dir():
+        return None
+    if not _BEING_MADE.fullmatch(folder.name) and not (_CACHED.fullmatch(folder.name) and _stamped(folder)):
+        return None
+    found: list[Path] = []
+    for place, names in _INSIDE.items():
+        where = folder / place
+        if any(step.is_symlink() for step in (where, where.parent) if step.is_relative_to(folder)):
+            continue
+        for path in where.iterdir() if where.is_dir() else ():
+            if re.fullmatch(names, path.name) and path.is_file() and not path.is_symlink():
+                found.append(path)
+    own = [folder / name for name in ("images", "sparse/0", "sparse")]
+    return [*sorted(found), *(path for path in own if path.is_dir() and not path.is_symlink())]
+
+
+def _stamped(folder: Path) -> bool:
+    stamp = folder / STAMP
+    try:
+        told = None if stamp.is_symlink() else json.loads(stamp.read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(told, dict) and told.get("scene") == SCENE_NAME
 
 
 def demo_cameras(seed: int, size: DemoSize) -> list[Pinhole]:
@@ -179,7 +222,7 @@ def _fill(folder: Path, seed: int, size: DemoSize, threads: int, progress: Progr
 
 
 def _stamp(seed: int, size: DemoSize) -> dict[str, object]:
-    return {"scene": "splatmeter demo garden", "version": VERSION, "seed": seed, **asdict(size)}
+    return {"scene": SCENE_NAME, "version": VERSION, "seed": seed, **asdict(size)}
 
 
 def _refuse_to_overwrite(folder: Path) -> None:
