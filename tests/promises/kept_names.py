@@ -13,7 +13,7 @@ from unittest import mock
 from splatmeter.cli.main import COMMANDS, main
 
 SCENE_ACTIONS = ("from-photos", "undistort", "info", "demo")
-_LISTED = re.compile(r"^(?:│ |  )(-\S+(?:, -\S+)*)", re.MULTILINE)
+_LISTED = re.compile(r"^(?:│ |  )(-[\w-]+(?:, -[\w-]+)*)", re.MULTILINE)
 _SHORT = re.compile(r"^Short forms: (.+)\.$", re.MULTILINE)
 
 

@@ -1,8 +1,8 @@
 """Makes what later versions must be able to read: `python tests/promises/make_kept.py`, once for a release.
 
 It runs real commands in a folder for temporary files and packs what they left into
-tests/promises/kept/VERSION. No test ever makes it anew; whoever does so after the release breaks the promise of
-docs/promises.md.
+tests/promises/kept/VERSION. No test ever makes it anew; whoever does so after the release breaks the promise
+of docs/promises.md.
 """
 
 from __future__ import annotations
