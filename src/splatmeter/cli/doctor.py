@@ -16,17 +16,23 @@ from pathlib import Path
 from typing import Literal
 
 from splatmeter import __version__, memory
-from splatmeter.cli import arguments
-from splatmeter.errors import CardUnavailable, SplatmeterError
+from splatmeter.cli import arguments, caches
+from splatmeter.errors import CardUnavailable, SplatmeterError, UsageError
+from splatmeter.places import cache_folder
 from splatmeter.units import bytes_text
 
 DESCRIPTION = """Check this installation and machine.
 
 Leaves with 0 if training can work here, else with 1. Lines marked 'optional' are never a failure.
 
+--clean removes what splatmeter keeps outside of the folders that you name: the built-in scene in its cache,
+marks of cards that passed their self-test, and pictures that a killed evaluation left behind. All of it is
+made again when it is needed. What a running process uses stays, and so does every file of others.
+
 Examples:
   splatmeter doctor
-  splatmeter doctor --json"""
+  splatmeter doctor --json
+  splatmeter doctor --clean --dry-run"""
 
 REQUIRED = ("numpy", "pillow", "psutil", "rich", "safetensors", "tyro")
 EXTRAS = {
@@ -45,6 +51,10 @@ LITTLE_MEMORY = 2 * 2**30
 class DoctorArguments:
     json: bool = False
     """Print as JSON."""
+    clean: bool = False
+    """Remove what is cached instead of checking, and tell how much it was."""
+    dry_run: bool = False
+    """With --clean: only tell what would be removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,10 @@ class Finding:
 
 def run(words: Sequence[str]) -> int:
     chosen = arguments.parse(DoctorArguments, "splatmeter doctor", words, DESCRIPTION)
+    if chosen.clean:
+        return _clean(chosen)
+    if chosen.dry_run:
+        raise UsageError("--dry-run belongs to --clean: splatmeter doctor --clean --dry-run")
     findings = list(examine())
     problems = [finding for finding in findings if finding.state == "problem"]
     if chosen.json:
@@ -65,6 +79,27 @@ def run(words: Sequence[str]) -> int:
             print(f"{finding.state:<9} {finding.name:<16} {finding.detail}")
         print(f"{len(problems)} problems." if problems else "Everything needed is here.")
     return 1 if problems else 0
+
+
+def _clean(chosen: DoctorArguments) -> int:
+    outcomes = caches.clean(chosen.dry_run)
+    if chosen.json:
+        print(json.dumps([dataclasses.asdict(outcome) for outcome in outcomes], indent=1))
+    else:
+        for one in outcomes:
+            reason = f" ({one.why})" if one.why else ""
+            print(f"{one.state:<16} {bytes_text(one.bytes):>9}  {one.folder}: {one.what}{reason}")
+        gone = bytes_text(sum(one.bytes for one in outcomes if one.state != "kept"))
+        told = f"{gone} would be freed." if chosen.dry_run else f"Freed {gone}."
+        print(told if outcomes else "Nothing is cached.")
+    return 1 if any(one.why.startswith(caches.FAILED) for one in outcomes) else 0
+
+
+def _caches() -> Finding:
+    found = caches.kept()
+    there = f"{bytes_text(sum(one.size for one in found))} in {len(found)} folders" if found else "empty"
+    hint = "; splatmeter doctor --clean removes it" if found else ""
+    return Finding("cache", "ok", f"{cache_folder()}: {there}{hint}")
 
 
 def examine() -> Iterator[Finding]:
@@ -78,6 +113,7 @@ def examine() -> Iterator[Finding]:
     yield _card()
     yield _memory()
     yield from _limits()
+    yield _caches()
     yield from (_extra(name, purpose) for name, purpose in EXTRAS.items())
     yield from map(_lpips, ("vgg", "alex"))
     found = shutil.which("ffmpeg")

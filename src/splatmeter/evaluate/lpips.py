@@ -18,9 +18,31 @@ from splatmeter.errors import InputError, MissingExtra, UsageError
 from splatmeter.evaluate.lpips_weights import find
 from splatmeter.evaluate.metrics import Pixels
 from splatmeter.evaluate.renders import write_png
+from splatmeter.places import IN_USE, Hold
 
 CONVENTIONS = ("unit", "signed")
 """'unit': pictures in [0, 1], as the original feeds them; 'signed': [-1, 1], as LPIPS was trained."""
+
+PREFIX = "splatmeter-lpips-"
+"""Of folders for pictures on their way to the child; a killed process leaves one behind."""
+ROLES = ("render", "photo")
+
+
+def left_behind() -> list[tuple[Path, list[Path]]]:
+    """Such folders of this user, also those in use, and what we put into each."""
+    places = sorted(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))
+    ours = [place for place in places if _is_ours(place)]
+    names = (*(f"{role}.png" for role in ROLES), IN_USE)
+    return [(place, [place / name for name in names if _is_plain(place / name)]) for place in ours]
+
+
+def _is_ours(place: Path) -> bool:
+    owner = getattr(os, "getuid", lambda: 0)()
+    return not place.is_symlink() and place.is_dir() and place.stat().st_uid == owner
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
 
 
 class Lpips:
@@ -39,9 +61,10 @@ class Lpips:
             raise MissingExtra("LPIPS", "torch")
         self.name = f"lpips {network} ({convention})"
         self.peak_memory_bytes = 0
-        self._folder = Path(tempfile.mkdtemp(prefix="splatmeter-lpips-"))
+        self._folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        hold = Hold(self._folder)
         self._child = _start()
-        self._end = weakref.finalize(self, _finish, self._child, self._folder)
+        self._end = weakref.finalize(self, _finish, self._child, self._folder, hold)
         try:
             request = {"network": network, "convention": convention}
             paths = {"backbone": str(self.weights.backbone), "heads": str(self.weights.heads)}
@@ -51,7 +74,7 @@ class Lpips:
             raise
 
     def __call__(self, render: Pixels, photo: Pixels) -> float:
-        paths = {role: self._folder / f"{role}.png" for role in ("render", "photo")}
+        paths = {role: self._folder / f"{role}.png" for role in ROLES}
         write_png(paths["render"], render)
         write_png(paths["photo"], photo)
         return self.of_files(paths["render"], paths["photo"])
@@ -111,7 +134,7 @@ def _start() -> subprocess.Popen[str]:
     )
 
 
-def _finish(child: subprocess.Popen[str], folder: Path) -> None:
+def _finish(child: subprocess.Popen[str], folder: Path, hold: Hold) -> None:
     """Ends the child by ending its input; a child that does not listen is killed."""
     for stream in (child.stdin, child.stdout):
         if stream is not None:
@@ -125,3 +148,4 @@ def _finish(child: subprocess.Popen[str], folder: Path) -> None:
         child.kill()
         child.wait()
     shutil.rmtree(folder, ignore_errors=True)
+    hold.release()

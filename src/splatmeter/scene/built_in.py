@@ -16,7 +16,7 @@ import numpy as np
 
 from splatmeter.errors import MissingFile, OutputError, UsageError
 from splatmeter.ops import F64, Pinhole
-from splatmeter.places import cache_folder
+from splatmeter.places import Hold, cache_folder
 
 STAMP = "splatmeter-demo.json"
 LARGEST_SEED = 2**32 - 1
@@ -24,6 +24,8 @@ ABANDONED_AFTER_SECONDS = 3600.0
 
 Progress = Callable[[int, int], None]
 """Called with photos done and photos in all."""
+
+_HELD: dict[Path, Hold] = {}
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,10 @@ class BuiltIn:
         return folder
 
     def cached(self, name: str, fill: Callable[[Path], None]) -> Path:
-        """The scene from the cache of this user; made on the first call."""
+        """The scene from the cache of this user; made on the first call, and held until this process ends."""
         folder = cache_folder() / name
+        if folder.parent not in _HELD:
+            _HELD[folder.parent] = Hold(folder.parent)
         if folder.exists() and not self.is_in(folder):
             shutil.rmtree(folder, ignore_errors=True)  # ours, but damaged: someone removed photos
         return self.put_into(folder, fill)

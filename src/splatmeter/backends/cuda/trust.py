@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from pathlib import Path
 
 from splatmeter import __version__
@@ -12,10 +13,25 @@ from splatmeter.backends.cuda.card import images
 from splatmeter.backends.cuda.selftest import checks
 from splatmeter.errors import CardBroken
 
+MARKS = "trusted-cards"
+
+
+def marks(cache: Path) -> list[Path]:
+    """Of cards that passed; without one, a card is tested again."""
+    folder = cache / MARKS
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    named = [path for path in sorted(folder.iterdir()) if re.fullmatch(r"[0-9a-f]{32}", path.name)]
+    return [path for path in named if _empty(path)]
+
+
+def _empty(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and path.stat().st_size == 0
+
 
 def require_trust(card: Backend, cpu: Backend, cache: Path) -> None:
     """CardBroken, naming the operation, where the card does not compute what the CPU does."""
-    mark = cache / "trusted-cards" / _identity(card)
+    mark = cache / MARKS / _identity(card)
     if mark.exists():
         return
     for check in checks(card, cpu):
