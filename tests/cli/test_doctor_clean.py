@@ -96,7 +96,7 @@ def test_files_of_others_stay(cache: Path, capsys: pytest.CaptureFixture[str]) -
     one = cleaned(capsys)[NAME]
     assert all(path.read_text("utf-8") == "mine" for path in mine)
     assert one["state"] == "removed" and "is not ours and stays" in one["why"]
-    assert not (made / demo.STAMP).exists() and not (made / "sparse").exists()
+    assert not (made / STAMP).exists() and not (made / "sparse").exists()
 
 
 @pytest.mark.parametrize("stamp", ["", "{}", "[]", '{"scene": "mine"}', "\x00"])
@@ -104,11 +104,11 @@ def test_a_folder_of_that_name_without_our_stamp_is_not_ours(
     cache: Path, capsys: pytest.CaptureFixture[str], stamp: str
 ) -> None:
     made = scene(cache)
-    (made / demo.STAMP).write_text(stamp, "utf-8")
+    (made / STAMP).write_text(stamp, "utf-8")
     assert cleaned(capsys) == {} and (made / "images" / "garden_001.png").exists()
 
 
-@pytest.mark.parametrize("place", ["", "images", "sparse", "sparse/0", demo.STAMP, "images/garden_001.png"])
+@pytest.mark.parametrize("place", ["", "images", "sparse", "sparse/0", STAMP, "images/garden_001.png"])
 def test_symbolic_links_are_not_followed(
     cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
 ) -> None:
