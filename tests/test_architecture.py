@@ -13,7 +13,10 @@ from splatmeter.ops import WIDTHS
 
 SOURCE = Path(__file__).parent.parent / "src" / "splatmeter"
 SHARED = ("units", "errors", "events", "memory", "ops", "backend", "places", "shell")
-TRAINER = ("photos", "scene", "gaussians", "formats", "densify", "render", "evaluate", "train", "page")
+TRAINER = (
+    *("photos", "scene", "gaussians", "formats", "densify"),
+    *("render", "evaluate", "train", "blocks", "page"),
+)
 ENGINES_MAY_USE = {"gaussians", "densify", "backends"}
 CAPTURE_MAY_USE = {"photos", "scene", "capture"}
 LAB_MAY_USE = {"units", "errors", "events", "lab"}
@@ -73,8 +76,9 @@ def test_a_word_uses_only_the_words_before_it(path: Path) -> None:
         assert imported_words(path) <= permitted
 
 
-ABOVE_THE_ENGINES = ("render", "evaluate", "train", "page", "listeners", "cli", "api")
+ABOVE_THE_ENGINES = ("render", "evaluate", "train", "blocks", "page", "listeners", "cli", "api")
 HOST_TABLES = {
+    "blocks/join.py",
     "train/import_pth.py",
     "cli/doctor.py",
     "cli/export.py",

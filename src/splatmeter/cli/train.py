@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from splatmeter.backends.registry import BackendName
 from splatmeter.cli import arguments
-from splatmeter.errors import InputError, UsageError
+from splatmeter.cli.earlier_settings import divided_settings, earlier_settings, planned_settings
+from splatmeter.errors import UsageError
 from splatmeter.events import Event, Finished
-from splatmeter.train.config import TrainConfig, from_json
+from splatmeter.train.config import TrainConfig
 from splatmeter.train.presets import PRESETS, described
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ Examples:
   splatmeter train -s scenes/garden -m output/plain --eval --plain-3dgs --densification 3dgs
   splatmeter train -m output/garden --resume
   splatmeter train -s scenes/garden -m output/small --eval --memory 4G
+  splatmeter train -s scenes/city -m output/city --eval --blocks 3x2
   splatmeter train -s scenes/garden --dry-run"""
 
 
@@ -71,6 +73,10 @@ class TrainArguments(TrainConfig):
     """cpu, cuda, cuda:1, ... or auto: a graphics card if there is one that passes its self-test."""
     threads: int | None = None
     """Threads of the engine; by default one per processor this process may use."""
+    blocks: str | None = None
+    """Divide the scene, such as 2x2, train one block after the other, and join them: docs/large_scenes.md."""
+    only_block: str | None = None
+    """With -m and --resume: train this block alone, such as 1-2, and join nothing; for other machines."""
     dry_run: bool = False
     """Tell in five lines what would be trained and what memory it takes, and do nothing."""
     json: bool = False
@@ -107,9 +113,12 @@ def run(words: Sequence[str]) -> int:
     chosen = parse(words)
     if chosen.source_path == Path():
         raise UsageError("Which scene? Pass its folder with -s. See splatmeter train --help")
+    from splatmeter.cli import train_blocks
     from splatmeter.train.session import with_output_folder
 
     config = with_output_folder(chosen.config())
+    if train_blocks.concerns(config, chosen):
+        return train_blocks.run(config, chosen, command)
     if chosen.dry_run:
         dry_run(config, chosen)
         return 0
@@ -147,7 +156,8 @@ def parse(words: Sequence[str]) -> TrainArguments:
 def _chosen(kept: list[str]) -> TrainArguments:
     chosen = _parse(kept, {})
     if chosen.resume and chosen.model_path is not None and chosen.source_path == Path():
-        return _parse(kept, earlier_settings(chosen.model_path))
+        divided = (chosen.model_path / "blocks.json").is_file()
+        return _parse(kept, (divided_settings if divided else earlier_settings)(chosen.model_path))
     if chosen.plan is not None:
         return _parse(kept, planned_settings(chosen.plan))
     preset = "fast" if _has_time(chosen) else chosen.preset
@@ -192,38 +202,6 @@ def _parse(words: Sequence[str], earlier: dict[str, Any]) -> TrainArguments:
         fields = [(name, hints[name], dataclasses.field(default=value)) for name, value in earlier.items()]
         cls = dataclasses.make_dataclass("TrainArguments", fields, bases=(TrainArguments,), frozen=True)
     return arguments.parse(cls, "splatmeter train", words, DESCRIPTION, SHORT)
-
-
-def earlier_settings(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
-    try:
-        config = from_json(json.loads(path.read_text("utf-8")))
-    except FileNotFoundError:
-        raise UsageError(
-            f"{folder} holds no run to resume (no config.json). Pass its scene with -s."
-        ) from None
-    except (OSError, ValueError, TypeError) as problem:
-        raise InputError(f"{path} cannot be read ({problem}). Pass all settings again.") from None
-    once = {"model_path", "start_checkpoint", "resume", "overwrite"}
-    return {
-        field.name: getattr(config, field.name)
-        for field in dataclasses.fields(TrainConfig)
-        if field.name not in once
-    }
-
-
-def planned_settings(path: Path) -> dict[str, Any]:
-    """What the run had that made the plan."""
-    from splatmeter.train import plan
-
-    settings = plan.read(path).settings
-    try:
-        config = from_json(settings)
-    except TypeError as problem:
-        raise InputError(
-            f"The settings in {path} cannot be used ({problem}). Take the plan.json of a run."
-        ) from None
-    return {name: getattr(config, name) for name in settings if hasattr(config, name)}
 
 
 def engine_for(config: TrainConfig, chosen: TrainArguments) -> Backend:

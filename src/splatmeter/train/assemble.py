@@ -11,7 +11,7 @@ import numpy as np
 from splatmeter import memory
 from splatmeter.backend import Backend
 from splatmeter.densify.densifier import Densifier
-from splatmeter.errors import UsageError
+from splatmeter.errors import CardUnavailable, UsageError
 from splatmeter.gaussians import initialize
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.photos.whole import require_whole
@@ -114,6 +114,10 @@ def _moving_parts(
 def predicted(config: TrainConfig, scene: Scene, backend: Backend) -> Prediction:
     """Of the run as it would start: from points, or from a checkpoint. Refuses what the engine cannot do."""
     exposure.require(config, backend)
+    if config.densify_region is not None and not backend.knows_regions:
+        raise CardUnavailable(
+            f"--densify-region is not there yet on a card ({backend.facts.device}): use --device cpu."
+        )
     gaussians = _expected_gaussians(scene, config, starting_checkpoint(config))
     return predict(config, scene, backend.memory, gaussians)
 
