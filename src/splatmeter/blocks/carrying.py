@@ -1,5 +1,5 @@
-"""Who carries out the commands of blocks. A command is the words after `splatmeter`; any machine that sees the
-output folder can carry it out. Given again, it goes on where it was, and once finished it does nothing.
+"""Who carries out the commands of blocks. A command is the words after `splatmeter`; any machine that sees
+the output folder can carry it out. Given again, it goes on where it was; once finished it does nothing.
 
 An executor takes all commands and returns when none is under way any more. Whoever asks it looks for results
 in the blocks' folders and not in what it returns: a process that was killed in its last moment may well have

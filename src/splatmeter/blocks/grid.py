@@ -8,6 +8,7 @@ that every point of space lies in exactly one cell.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +21,12 @@ from splatmeter.errors import UsageError
 from splatmeter.ops import F32, F64
 
 Axis = tuple[float, float, float]
-Interval = tuple[float, float]
+Cut = tuple[float, float, float]
+"""Coordinates: where the block above begins, the border itself, and where the block below ends."""
 
 OVERLAP = 0.1
-"""Share of a cell's own width by which its block reaches beyond it on each inner side."""
-
-OUTLIERS = 0.02
-"""Share of the load at each end of an axis that does not count for the width of an outermost cell."""
+"""A block reaches beyond its cell, on each inner side, as far as this share of the cell's load lies there: in
+crowded places it is a narrow strip, in empty ones a wide one."""
 
 NEAR_SHARE = 0.8
 """Of the points, those nearest to the middle decide what is level: a few far ones would tilt it."""
@@ -48,12 +48,10 @@ def parse(text: str) -> tuple[int, int]:
 @dataclass(frozen=True, slots=True)
 class Grid:
     axes: tuple[Axis, Axis]
-    across: tuple[float, ...]
-    """Where slabs end, along the first axis."""
-    within: tuple[tuple[float, ...], ...]
-    """Where the cells of each slab end, along the second."""
-    spans: tuple[Interval, Interval]
-    """Between which coordinates almost all of the load lies: outermost cells end there, for their width."""
+    across: tuple[Cut, ...]
+    """Between slabs, along the first axis."""
+    within: tuple[tuple[Cut, ...], ...]
+    """Between the cells of each slab, along the second."""
 
     @property
     def cells(self) -> tuple[tuple[int, int], ...]:
@@ -62,12 +60,12 @@ class Grid:
     def numbers_of(self, points: F32 | F64) -> NDArray[np.int64]:
         """Place in `cells` of each point [N]; -1 for what is not a number."""
         first, second = (along(points, axis) for axis in self.axes)  # [N] each
-        slabs = np.searchsorted(self.across, first, side="right")  # [N]
+        slabs = np.searchsorted(borders(self.across), first, side="right")  # [N]
         numbers = np.full(len(points), -1, np.int64)
         begin = 0
         for slab, cuts in enumerate(self.within):
             rows = np.flatnonzero(slabs == slab)
-            numbers[rows] = begin + np.searchsorted(cuts, second[rows], side="right")
+            numbers[rows] = begin + np.searchsorted(borders(cuts), second[rows], side="right")
             begin += len(cuts) + 1
         numbers[~(np.isfinite(first) & np.isfinite(second))] = -1
         return numbers
@@ -76,33 +74,32 @@ class Grid:
         """The cell and its margins."""
         slab, place = cell
         bounds: list[tuple[float, float, float, float]] = []
-        for axis, cuts, number, span in (
-            (self.axes[0], self.across, slab, self.spans[0]),
-            (self.axes[1], self.within[slab], place, self.spans[1]),
+        for axis, cuts, number in (
+            (self.axes[0], self.across, slab),
+            (self.axes[1], self.within[slab], place),
         ):
-            low = cuts[number - 1] if number else None
-            high = cuts[number] if number < len(cuts) else None
-            width = (span[1] if high is None else high) - (span[0] if low is None else low)
-            margin = OVERLAP * max(width, 0.0)
-            if low is not None:
-                bounds.append((*axis, low - margin))
-            if high is not None:
-                bounds.append((-axis[0], -axis[1], -axis[2], -(high + margin)))
+            if number:
+                bounds.append((*axis, cuts[number - 1][0]))
+            if number < len(cuts):
+                bounds.append((-axis[0], -axis[1], -axis[2], -cuts[number][2]))
         return tuple(bounds)
 
     def record(self) -> dict[str, Any]:
-        return {"axes": self.axes, "across": self.across, "within": self.within, "spans": self.spans}
+        return {"axes": self.axes, "across": self.across, "within": self.within}
+
+
+def borders(cuts: Sequence[Cut]) -> list[float]:
+    return [border for _, border, _ in cuts]
 
 
 def from_record(record: dict[str, Any]) -> Grid:
     """KeyError, TypeError or ValueError where it is none."""
-    first, second = (_axis(values) for values in record["axes"])
-    low, high = (_interval(values) for values in record["spans"])
-    within = tuple(tuple(map(float, cuts)) for cuts in record["within"])
-    across = tuple(map(float, record["across"]))
+    first, second = (_three(values) for values in record["axes"])
+    within = tuple(tuple(map(_three, cuts)) for cuts in record["within"])
+    across = tuple(map(_three, record["across"]))
     if len(within) != len(across) + 1 or not all(len(cuts) == len(within[0]) for cuts in within):
         raise ValueError("the grid")
-    return Grid((first, second), across, within, (low, high))
+    return Grid((first, second), across, within)
 
 
 def divide(cameras: F64, points: F64 | F32, loads: F64, shape: tuple[int, int]) -> Grid:
@@ -110,10 +107,9 @@ def divide(cameras: F64, points: F64 | F32, loads: F64, shape: tuple[int, int]) 
     axes = ground(cameras, points)
     first, second = (along(points, axis) for axis in axes)  # [N] each
     across = cuts(first, loads, shape[0])
-    slabs = np.searchsorted(across, first, side="right")
+    slabs = np.searchsorted(borders(across), first, side="right")
     within = tuple(cuts(second[slabs == slab], loads[slabs == slab], shape[1]) for slab in range(shape[0]))
-    spans = (_span(first, loads), _span(second, loads))
-    return Grid(axes, across, within, spans)
+    return Grid(axes, across, within)
 
 
 def ground(cameras: F64, points: F64 | F32) -> tuple[Axis, Axis]:
@@ -126,22 +122,16 @@ def ground(cameras: F64, points: F64 | F32) -> tuple[Axis, Axis]:
     return _pointed(directions[:, 2]), _pointed(directions[:, 1])
 
 
-def cuts(coordinates: F64, loads: F64, parts: int) -> tuple[float, ...]:
+def cuts(coordinates: F64, loads: F64, parts: int) -> tuple[Cut, ...]:
     """Where to cut so that all parts have the same load: halfway between two neighbours."""
     order = np.argsort(coordinates, kind="stable")
     sorted_, total = coordinates[order], np.cumsum(loads[order])
     if not len(sorted_):
-        return (0.0,) * (parts - 1)  # nobody can live there: whoever asks finds the cells empty
-    places = np.searchsorted(total, total[-1] * np.arange(1, parts) / parts)
+        return ((0.0, 0.0, 0.0),) * (parts - 1)  # whoever asks finds the cells empty
+    shares = (np.arange(1, parts)[:, None] + np.array([-OVERLAP, 0.0, OVERLAP])) / parts  # [parts - 1, 3]
+    places = np.minimum(np.searchsorted(total, total[-1] * shares), len(sorted_) - 1)
     after = np.minimum(places + 1, len(sorted_) - 1)
-    return tuple(((sorted_[places] + sorted_[after]) / 2).tolist())
-
-
-def _span(coordinates: F64, loads: F64) -> Interval:
-    order = np.argsort(coordinates, kind="stable")
-    total = np.cumsum(loads[order])
-    low, high = np.searchsorted(total, total[-1] * np.array([OUTLIERS, 1 - OUTLIERS]))
-    return float(coordinates[order[low]]), float(coordinates[order[min(high, len(order) - 1)]])
+    return tuple(_three(row) for row in ((sorted_[places] + sorted_[after]) / 2).tolist())
 
 
 def _covariance(group: F64) -> F64:
@@ -157,11 +147,6 @@ def _pointed(direction: F64) -> Axis:
     return x, y, z
 
 
-def _axis(values: Any) -> Axis:
-    x, y, z = map(float, values)
-    return x, y, z
-
-
-def _interval(values: Any) -> Interval:
-    low, high = map(float, values)
-    return low, high
+def _three(values: Any) -> tuple[float, float, float]:
+    one, two, three = map(float, values)
+    return one, two, three

@@ -47,6 +47,9 @@ def gathered(folders: Sequence[Path]) -> Pieces:
     """Every block of one division exactly once; whatever is wrong is said with the folder's name."""
     if not folders:
         raise UsageError("Which blocks? Name the folders of their runs. See splatmeter merge --help")
+    twice = next((folder for place, folder in enumerate(folders) if folder in folders[:place]), None)
+    if twice is not None:
+        raise InputError(f"{twice} is named twice. Name every block once.")
     described = {folder: _described(folder) for folder in folders}
     first = folders[0]
     division = described[first].plan

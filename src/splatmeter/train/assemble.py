@@ -108,7 +108,8 @@ def _moving_parts(
     schedule = config.schedule(scene.extent, None if course is None else course.rates_done)
     exposed = exposure.rates(config, len(scene.train))
     step = Step(config, views, photos, schedule, densifier, config.explore(), exposed, course)
-    return step, Growth(config, densifier, tuple(view.camera for view in scene.train))
+    cameras = tuple(view.camera for view in scene.train)
+    return step, Growth(config, densifier, cameras, photos.give_way)
 
 
 def predicted(config: TrainConfig, scene: Scene, backend: Backend) -> Prediction:
