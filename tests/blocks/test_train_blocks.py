@@ -256,6 +256,15 @@ def test_overwrite_begins_anew(out: Path, train: Train) -> None:
     assert sorted(path.name for path in (out / "blocks").iterdir() if path.is_dir()) == ["1-1", "1-2"]
 
 
+def test_what_was_joined_goes_with_its_blocks(
+    out: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else an old model would be taken for that of blocks which are only being trained."""
+    monkeypatch.setattr("splatmeter.cli.train_blocks.one_after_the_other", lambda commands, say: [])
+    assert train("--blocks", "1x2", "--overwrite") == 1
+    assert not (out / "point_cloud").exists() and not (out / "joined.json").exists()
+
+
 # ---- what goes wrong --------------------------------------------------------------------------------------
 def test_an_ordinary_run_and_blocks_do_not_mix(
     out: Path, train: Train, capsys: pytest.CaptureFixture[str]
@@ -287,7 +296,7 @@ def test_what_makes_no_sense_is_told_before_anything_is_written(
 ) -> None:
     assert train(*words) == code
     assert told in capsys.readouterr().err
-    assert not Path("out/blocks.json").exists()
+    assert not Path("out").exists()
 
 
 def test_a_dry_run_tells_the_plan_and_leaves_nothing(
@@ -345,11 +354,15 @@ def test_masks_and_exposures_go_along(train: Train, street: Path, tmp_path: Path
     assert all(view.photo.mask is not None for view in scene.train)
 
 
-def test_a_scene_of_random_points_that_all_look_inwards(train: Train, tmp_path: Path) -> None:
+def test_a_rendered_scene_that_all_photos_look_into(
+    train: Train, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     tiny = write_tiny_scene(tmp_path / "tiny", train=8, points=200)
-    (tiny / "points3d.ply").unlink()
     assert train("--blocks", "2x2", "--iterations", "3", source=tiny) == 0
     assert len(list(Path("out/blocks").glob("*/config.json"))) == 4
+    (tiny / "points3d.ply").unlink()  # then points are random ones
+    assert train("-m", "other", "--blocks", "2x2", "--dry-run", source=tiny) == 0
+    assert "100.0 k points" in capsys.readouterr().out
 
 
 # ---- merge ------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 OUT/blocks.json             the plan, written first
 OUT/blocks/1-2/scene        what block 1-2 is trained on
 OUT/blocks/1-2              its run, an ordinary one
-OUT                         the joined model, an ordinary model folder
+OUT                         the joined model, an ordinary model folder, with joined.json
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from splatmeter.densify import region
 from splatmeter.errors import InputError, MissingFile, OutputError
 from splatmeter.gaussians.atomic import replacing
 from splatmeter.scene import block as block_scene
-from splatmeter.train.session import holds_run
+from splatmeter.train.session import clear_run, holds_run
 
 PLAN = "blocks.json"
 BLOCKS = "blocks"
 SCENE = "scene"
+JOINED = "joined.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +108,11 @@ def refuse_foreign(out: Path) -> None:
 
 
 def clear(out: Path) -> None:
-    """Only what a plan names; a folder without one is not touched."""
+    """Only what a plan names, and the model that was joined by it; the plan goes last."""
     for name in [block.name for block in read(out).blocks]:
         shutil.rmtree(run_folder(out, name), ignore_errors=True)
+    (out / JOINED).unlink(missing_ok=True)
+    clear_run(out)
     (out / PLAN).unlink(missing_ok=True)
 
 

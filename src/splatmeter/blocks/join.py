@@ -19,6 +19,7 @@ import numpy as np
 
 from splatmeter import __version__
 from splatmeter.backend import Backend
+from splatmeter.blocks.folder import JOINED
 from splatmeter.blocks.pieces import Piece, Pieces
 from splatmeter.errors import InputError, OutputError
 from splatmeter.gaussians import gaussians, ply
@@ -30,7 +31,6 @@ from splatmeter.train.losses import Losses
 from splatmeter.train.session import Session
 from splatmeter.train.state import TrainingState, view_sampler
 
-RECORD = "joined.json"
 WORK = ".joining"
 
 
@@ -44,7 +44,7 @@ def join(pieces: Pieces, scene: Scene, config: TrainConfig, backend: Backend) ->
             f"{scene.source} is not the scene that was divided: photos, cameras, points or the split differ. "
             "Pass that scene, with the options of then."
         )
-    (out / RECORD).unlink(missing_ok=True)
+    (out / JOINED).unlink(missing_ok=True)
     config = dataclasses.replace(config, iterations=pieces.step)
     with Session(dataclasses.replace(config, overwrite=True, resume=False)) as session:
         session.config = config
@@ -59,7 +59,7 @@ def join(pieces: Pieces, scene: Scene, config: TrainConfig, backend: Backend) ->
             )
             saved = [{"path": event.path, "sha256": event.sha256} for event in session.save_model(state)]
             record = _record(pieces, kept, table.count, saved)
-            with replacing(out / RECORD) as file:
+            with replacing(out / JOINED) as file:
                 file.write(json.dumps(record, indent=1).encode())
     return record
 
@@ -67,7 +67,7 @@ def join(pieces: Pieces, scene: Scene, config: TrainConfig, backend: Backend) ->
 def is_joined(pieces: Pieces, out: Path) -> bool:
     """Whether the model in this folder is of these very runs."""
     try:
-        record = json.loads((out / RECORD).read_text("utf-8"))
+        record = json.loads((out / JOINED).read_text("utf-8"))
         models = {row["block"]: row["model"] for row in record["blocks"]}
     except (OSError, ValueError, KeyError, TypeError):
         return False

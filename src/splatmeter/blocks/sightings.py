@@ -25,7 +25,8 @@ FEWEST_TRACKED = 0.9
 
 
 class Sightings(Protocol):
-    how: str
+    @property
+    def how(self) -> str: ...
 
     @property
     def positions(self) -> F64: ...  # [W, 3] world

@@ -105,10 +105,14 @@ def train_all(config: TrainConfig, chosen: TrainArguments, executor: Executor) -
     if chosen.json:
         raise UsageError("--json goes with --dry-run; a run tells its events with --events-stdout.")
     divided.refuse_foreign(out)
+    anew = config.overwrite or not divided.has_plan(out)
+    # Whatever is wrong shows before the folder is touched.
+    begun = _planned(config, chosen, scene) if anew else None
+    if begun is not None:
+        _say("\n".join(begun[1].lines()))
+        begun[1].require()
     with _alone(out):
-        if config.overwrite and divided.has_plan(out):
-            divided.clear(out)
-        plan = _taken_up(config, chosen, scene) if divided.has_plan(out) else _begun(config, chosen, scene)
+        plan = _taken_up(config, chosen, scene) if begun is None else _begin(config, *begun)
         try:
             ended = executor(commands(out, plan, chosen))
         except Interrupted as stop:
@@ -143,12 +147,14 @@ def _planned(config: TrainConfig, chosen: TrainArguments, scene: Scene) -> tuple
     return plan, BlockTable.of(config, scene, division, plan, engine)
 
 
-def _begun(config: TrainConfig, chosen: TrainArguments, scene: Scene) -> Plan:
-    assert config.model_path is not None
-    plan, table = _planned(config, chosen, scene)
-    _say("\n".join(table.lines()))
-    table.require()
-    divided.write(config.model_path, plan, config.source_path, table.division.blocks)
+def _begin(config: TrainConfig, plan: Plan, table: BlockTable) -> Plan:
+    out = config.model_path
+    assert out is not None
+    if divided.has_plan(out):
+        if not config.overwrite:
+            raise OutputError(f"Another process has just begun in {out}. Choose another --model-path.")
+        divided.clear(out)
+    divided.write(out, plan, config.source_path, table.division.blocks)
     return plan
 
 
