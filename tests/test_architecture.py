@@ -79,6 +79,7 @@ def test_a_word_uses_only_the_words_before_it(path: Path) -> None:
 ABOVE_THE_ENGINES = ("render", "evaluate", "train", "blocks", "page", "listeners", "cli", "api")
 HOST_TABLES = {
     "blocks/join.py",
+    "blocks/polish.py",
     "train/import_pth.py",
     "cli/doctor.py",
     "cli/export.py",

@@ -365,6 +365,43 @@ def test_a_rendered_scene_that_all_photos_look_into(
     assert "100.0 k points" in capsys.readouterr().out
 
 
+# ---- polish -----------------------------------------------------------------------------------------------
+def test_a_joined_model_is_polished_once_and_stays_an_ordinary_run(
+    out: Path, train: Train, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train("--blocks", "2x1", "--polish", "7") == 0
+    joined, polished = model(out), model(out, STEPS + 7)
+    assert joined.shape == polished.shape and not np.array_equal(joined, polished)
+    assert main(["train", "-m", "out", "--resume", "--device", "cpu", "--quiet"]) == 0
+    assert "polished already, to step 37" in capsys.readouterr().err
+    assert main(["eval", "-m", "out", "--lpips", "none", "--device", "cpu"]) == 0
+    assert "iteration_37" in capsys.readouterr().out
+
+
+def test_a_polish_that_was_stopped_goes_on(out: Path, train: Train) -> None:
+    assert train("--blocks", "2x1", "--polish", "6") == 0
+    whole = model(out, STEPS + 6)
+    shutil.rmtree(out / f"point_cloud/iteration_{STEPS + 6}")
+    for path in out.glob("chkpnt*"):
+        path.unlink()
+    assert train("--blocks", "2x1", "--polish", "6") == 0
+    np.testing.assert_array_equal(whole, model(out, STEPS + 6))
+
+
+def test_what_does_not_fit_is_not_polished(
+    out: Path, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("splatmeter.memory.available_bytes", lambda: 2**20)
+    assert train("--blocks", "2x1", "--polish", "6") == 0
+    assert "Not polished" in capsys.readouterr().err
+    assert not (out / f"point_cloud/iteration_{STEPS + 6}").exists()
+
+
+def test_a_polish_without_blocks_makes_no_sense(train: Train, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train("--polish", "5") == 64
+    assert "--polish goes with --blocks" in capsys.readouterr().err
+
+
 # ---- merge ------------------------------------------------------------------------------------------------
 def test_blocks_trained_elsewhere_are_merged_to_the_same_model(out: Path, tmp_path: Path) -> None:
     for name in ("1-1", "2-1"):

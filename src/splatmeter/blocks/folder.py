@@ -49,6 +49,8 @@ class Plan:
     """Of the whole scene's run."""
     division: Mapping[str, Any]
     blocks: tuple[Planned, ...]
+    polish: int = 0
+    """Steps with the joined model."""
 
     def named(self, name: str) -> Planned:
         found = next((block for block in self.blocks if block.name == name), None)
@@ -71,7 +73,8 @@ def read(out: Path) -> Plan:
     try:
         record = json.loads(path.read_text("utf-8"))
         blocks = tuple(Planned(**row) for row in record["blocks"])
-        return Plan(str(record["blocks_option"]), record["config"], record["division"], blocks)
+        option, polish = str(record["blocks_option"]), int(record.get("polish", 0))
+        return Plan(option, dict(record["config"]), dict(record["division"]), blocks, polish)
     except FileNotFoundError:
         raise MissingFile(f"{out} holds no scene in blocks (no {PLAN}).") from None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as problem:

@@ -143,6 +143,7 @@ def _record(
     return {
         "splatmeter": __version__,
         "division": dict(pieces.division),
+        "step": pieces.step,
         "gaussians": total,
         "saved": saved,
         "blocks": [

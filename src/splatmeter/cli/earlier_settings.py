@@ -47,7 +47,8 @@ def divided_settings(folder: Path) -> dict[str, Any]:
 
     plan = divided.read(folder)
     try:
-        return {**_lasting(from_json(plan.config)), "blocks": plan.blocks_option}
+        divisions = {"blocks": plan.blocks_option, "polish": plan.polish}
+        return {**_lasting(from_json(plan.config)), **divisions}
     except (TypeError, UsageError) as problem:
         raise InputError(f"The settings in {folder / divided.PLAN} cannot be used ({problem}).") from None
 

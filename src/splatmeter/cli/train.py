@@ -77,6 +77,8 @@ class TrainArguments(TrainConfig):
     """Divide the scene, such as 2x2, train one block after the other, and join them: docs/large_scenes.md."""
     only_block: str | None = None
     """With -m and --resume: train this block alone, such as 1-2, and join nothing; for other machines."""
+    polish: int = 0
+    """With --blocks: train the joined model so many steps more, where that fits into memory."""
     dry_run: bool = False
     """Tell in five lines what would be trained and what memory it takes, and do nothing."""
     json: bool = False

@@ -26,6 +26,7 @@ from splatmeter.blocks.grid import parse as parse_grid
 from splatmeter.blocks.join import is_joined, join
 from splatmeter.blocks.pieces import gathered
 from splatmeter.blocks.planning import planned
+from splatmeter.blocks.polish import Polish, polish_of
 from splatmeter.blocks.table import BlockTable
 from splatmeter.cli.arguments import options_of
 from splatmeter.errors import CheckpointError, OutputError, UsageError
@@ -54,6 +55,8 @@ def concerns(config: TrainConfig, chosen: TrainArguments) -> bool:
     """Whether this is about blocks; a folder of blocks is never taken for an ordinary run's."""
     if chosen.blocks is not None or chosen.only_block is not None:
         return True
+    if chosen.polish:
+        raise UsageError("--polish goes with --blocks: it trains the model that was joined of blocks.")
     assert config.model_path is not None
     if divided.has_plan(config.model_path):
         raise OutputError(
@@ -74,6 +77,8 @@ def run(config: TrainConfig, chosen: TrainArguments, command: Stopwatch) -> int:
 
 def _refuse(config: TrainConfig, chosen: TrainArguments) -> None:
     """What cannot be said of a scene in blocks."""
+    if chosen.polish < 0:
+        raise UsageError(f"--polish is {chosen.polish}, but must be 0 or more.")
     for name in ("start_checkpoint", "plan", "densify_region"):
         if getattr(config, name) is not None:
             raise UsageError(
@@ -142,6 +147,7 @@ def _planned(config: TrainConfig, chosen: TrainArguments, scene: Scene) -> tuple
     assert chosen.blocks is not None
     division = planned(scene, parse_grid(chosen.blocks))
     plan = divided.plan_of(chosen.blocks, to_json(config), division, config.max_gaussians)
+    plan = dataclasses.replace(plan, polish=chosen.polish)
     region = next((block.region for block in plan.blocks if block.region is not None), None)
     engine = engine_for(dataclasses.replace(config, densify_region=region), chosen)
     return plan, BlockTable.of(config, scene, division, plan, engine)
@@ -173,7 +179,7 @@ def _taken_up(config: TrainConfig, chosen: TrainArguments, scene: Scene) -> Plan
             f"{out} was made otherwise: {changed[0]}. Choose another --model-path, or begin anew with "
             "--overwrite."
         )
-    plan = dataclasses.replace(plan, config=now)
+    plan = dataclasses.replace(plan, config=now, polish=chosen.polish)
     divided.write_plan(out, plan)
     _say("\n".join([f"Going on in {out}:", *_states(out, plan)]))
     return plan
@@ -223,10 +229,25 @@ def _joined(config: TrainConfig, scene: Scene, plan: Plan, chosen: TrainArgument
     pieces = gathered([divided.run_folder(out, block.name) for block in plan.blocks])
     if is_joined(pieces, out):
         _say(f"All {len(plan.blocks)} blocks are finished and joined already: {out}")
+    else:
+        record = join(pieces, scene, config, registry.backend("native", chosen.threads))
+        _say(joined_lines(record, out, bool(scene.test)))
+    return _polished(polish_of(config, plan.polish), scene, chosen) if plan.polish else 0
+
+
+def _polished(polish: Polish, scene: Scene, chosen: TrainArguments) -> int:
+    from splatmeter.cli.train import engine_for
+
+    if polish.done:
+        _say(f"It is polished already, to step {polish.config.iterations}.")
         return 0
-    record = join(pieces, scene, config, registry.backend("native", chosen.threads))
-    _say(joined_lines(record, out, bool(scene.test)))
-    return 0
+    backend = engine_for(polish.config, chosen)
+    told = polish.too_large(scene, backend)
+    if told:
+        _say(told)
+        return 0
+    polish.begin(scene, backend)
+    return _followed(polish.config, chosen, None)
 
 
 def joined_lines(record: dict[str, Any], out: Path, tests: bool) -> str:
@@ -257,7 +278,7 @@ def train_alone(out: Path, name: str, chosen: TrainArguments, command: Stopwatch
         return _followed(dataclasses.replace(config, resume=False, overwrite=True), chosen, command)
 
 
-def _followed(config: TrainConfig, chosen: TrainArguments, command: Stopwatch) -> int:
+def _followed(config: TrainConfig, chosen: TrainArguments, command: Stopwatch | None) -> int:
     from splatmeter.cli import train
 
     backend: Backend = train.engine_for(config, chosen)
