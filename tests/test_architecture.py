@@ -14,7 +14,8 @@ from splatmeter.ops import WIDTHS
 SOURCE = Path(__file__).parent.parent / "src" / "splatmeter"
 SHARED = ("units", "errors", "camera", "events", "memory", "ops", "backend", "places", "shell", "jobs")
 TRAINER = (
-    "photos", "scene", "gaussians", "formats", "densify", "render", "evaluate", "train", "page", "models",
+    "photos", "scene", "gaussians", "formats", "densify", "render", "evaluate",
+    "train", "blocks", "page", "models",
 )  # fmt: skip
 ENGINES_MAY_USE = {"gaussians", "densify", "backends"}
 CAPTURE_MAY_USE = {"photos", "scene", "capture"}
@@ -78,8 +79,10 @@ def test_a_word_uses_only_the_words_before_it(path: Path) -> None:
         assert imported_words(path) <= permitted
 
 
-ABOVE_THE_ENGINES = ("render", "evaluate", "train", "page", "models", "listeners", "cli", "api")
+ABOVE_THE_ENGINES = ("render", "evaluate", "train", "blocks", "page", "models", "listeners", "cli", "api")
 HOST_TABLES = {
+    "blocks/join.py",
+    "blocks/polish.py",
     "train/import_pth.py",
     "cli/doctor.py",
     "cli/export.py",

@@ -103,6 +103,11 @@ class Ticket(Protocol):
 
 
 # ---- the set of Gaussians changes -------------------------------------------------------------------------
+HalfSpaces = tuple[tuple[float, float, float, float], ...]
+"""(nx, ny, nz, d) each, all points with nx x + ny y + nz z >= d: what lies in all of them; none is all of
+space. densify/region.py reads and asks them."""
+
+
 @dataclass(frozen=True, slots=True)
 class GrowthRule:
     """One densification as plain numbers, so that a device can follow it."""
@@ -119,6 +124,8 @@ class GrowthRule:
     lowest_opacity: float
     largest_scale: float
     budget: int | None
+    region: HalfSpaces = ()
+    """Only Gaussians whose centres lie in it become more; they learn and are pruned everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,3 +287,6 @@ class Backend:
 
     exposes: bool = False
     """Whether its steps can learn how photos were exposed."""
+
+    knows_regions: bool = False
+    """Whether its models can grow in a part of space alone."""

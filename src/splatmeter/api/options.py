@@ -84,10 +84,10 @@ class TrainOptions(TypedDict, total=False):
     lambda_dssim: float
     """Weight of 1 - SSIM in the loss; L1 has the rest (default: 0.2)."""
     exposure: Literal["none", "affine"]
-    """Learn a 3x4 colour transform for each training photo, for exposures that differ; affine needs a CPU
+    """Learn a 3x4 colour transform for each training photo where exposures differ; affine needs a CPU
     (default: 'none')."""
     exposure_lr: float | None
-    """First learning rate of transforms, which falls too; by default 2 over the visits of a photo."""
+    """First learning rate of transforms, which falls to a tenth; 0.003 by default."""
     exposure_reg: float
     """Weight in the loss of a transform's squared distance from the identity (default: 0.01)."""
     densification: StrategyName
@@ -113,6 +113,8 @@ class TrainOptions(TypedDict, total=False):
     (default: 'none')."""
     max_gaussians: int | None
     """Never more than this many Gaussians; the most urgent candidates come first."""
+    densify_region: str | None
+    """Add Gaussians only where nx x + ny y + nz z >= d: nx,ny,nz,d, several with ; between; needs a CPU."""
     noise_lr: float
     """With mcmc: noise on the positions of faint Gaussians, times the positions' rate (default: 500000.0)."""
     opacity_reg: float

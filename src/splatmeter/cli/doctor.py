@@ -112,6 +112,7 @@ def examine() -> Iterator[Finding]:
     yield _checked("threads", _threads)
     yield _card()
     yield _memory()
+    yield _checked("largest scene", _largest_scene)
     yield from _limits()
     yield _caches()
     yield from (_extra(name, purpose) for name, purpose in EXTRAS.items())
@@ -195,6 +196,25 @@ def _memory() -> Finding:
     if free < LITTLE_MEMORY:
         return Finding("memory", "optional", f"{said}: little; limit scenes with --max-gaussians {room // 2}")
     return Finding("memory", "ok", f"{said}, room for about {room / 1e6:.1f} million Gaussians")
+
+
+USUAL_PHOTO = (1600, 1200)
+"""Pixels; by default larger photos are shrunk to that width."""
+
+
+def _largest_scene() -> str:
+    """By the memory model that runs are predicted with; photos are decoded as they are needed, then."""
+    from splatmeter.backends import registry
+    from splatmeter.train.step import LOOK_AHEAD
+
+    engine = registry.backend("native").memory
+    width, height = USUAL_PHOTO
+    besides = engine.predicted(0, width * height, 3 * width * height * LOOK_AHEAD)
+    most = max(0, engine.available() - besides) // engine.per_gaussian
+    return (
+        f"about {most / 1e6:.1f} million Gaussians in one run, with photos of {width}x{height} pixels; "
+        "a larger one in parts: splatmeter train --blocks 2x2"
+    )
 
 
 def _limits() -> Iterator[Finding]:

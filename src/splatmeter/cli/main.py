@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "make the built-in scene, train it, measure one optimisation: start here"),
     "make": ("make", "a page to show around, of your photos or your video: everything in one command"),
     "train": ("train", "train a scene from photos with poses"),
+    "merge": ("merge", "join blocks of a scene that were trained one by one to one model"),
     "eval": ("eval", "judge a trained model on held-out and training photos"),
     "render": ("render", "render test views, training views or a camera path"),
     "export": ("export", "write a model for viewers and other tools"),

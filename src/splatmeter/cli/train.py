@@ -55,6 +55,7 @@ Examples:
   splatmeter train -s scenes/garden -m output/plain --eval --plain-3dgs --densification 3dgs
   splatmeter train -m output/garden --resume
   splatmeter train -s scenes/garden -m output/small --eval --memory 4G
+  splatmeter train -s scenes/city -m output/city --eval --blocks 3x2
   splatmeter train -s scenes/garden --dry-run"""
 
 
@@ -72,6 +73,12 @@ class TrainArguments(TrainConfig):
     """cpu, cuda, cuda:1, ... or auto: a graphics card if there is one that passes its self-test."""
     threads: int | None = None
     """Threads of the engine; by default one per processor this process may use."""
+    blocks: str | None = None
+    """Divide the scene, such as 2x2, train one block after the other, and join them: docs/large_scenes.md."""
+    only_block: str | None = None
+    """With -m and --resume: train this block alone, such as 1-2, and join nothing; for other machines."""
+    polish: int = 0
+    """With --blocks: train the joined model so many steps more, where that fits into memory."""
     dry_run: bool = False
     """Tell in five lines what would be trained and what memory it takes, and do nothing."""
     json: bool = False
@@ -108,9 +115,12 @@ def run(words: Sequence[str]) -> int:
     chosen = parse(words)
     if chosen.source_path == Path():
         raise UsageError("Which scene? Pass its folder with -s. See splatmeter train --help")
+    from splatmeter.cli import train_blocks
     from splatmeter.train.session import with_output_folder
 
     config = with_output_folder(chosen.config())
+    if train_blocks.concerns(config, chosen):
+        return train_blocks.run(config, chosen, command)
     if chosen.dry_run:
         dry_run(config, chosen)
         return 0
@@ -148,11 +158,19 @@ def parse(words: Sequence[str]) -> TrainArguments:
 def _chosen(kept: list[str]) -> TrainArguments:
     chosen = _parse(kept, {})
     if chosen.resume and chosen.model_path is not None and chosen.source_path == Path():
-        return _parse(kept, earlier_settings(chosen.model_path))
+        return _parse(kept, _earlier(chosen.model_path))
     if chosen.plan is not None:
         return _parse(kept, planned_settings(chosen.plan))
     preset = "fast" if _has_time(chosen) else chosen.preset
     return chosen if preset == "none" else _parse(kept, PRESETS[preset])
+
+
+def _earlier(folder: Path) -> dict[str, Any]:
+    if not (folder / "blocks.json").is_file():
+        return earlier_settings(folder)
+    from splatmeter.blocks.settings import divided_settings
+
+    return divided_settings(folder)
 
 
 def _has_time(chosen: TrainArguments) -> bool:

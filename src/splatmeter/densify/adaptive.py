@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter.backend import Change, GrowthRule
-from splatmeter.densify import prune, statistics
+from splatmeter.densify import prune, region, statistics
 from splatmeter.densify.division import SCATTERED, Division
 from splatmeter.densify.statistics import Statistics
 from splatmeter.densify.surgery import Surgery
-from splatmeter.ops import F64, Table
+from splatmeter.ops import F64, MEANS, Table
 
 Rows = NDArray[np.bool_]  # [N]
 
@@ -36,7 +36,7 @@ def plan(
     clones: bool = True,
 ) -> Surgery:
     """Small candidates are cloned and large ones divided, or all are divided where nothing `clones`."""
-    candidates = criterion(statistics.read(table), rule.threshold)
+    candidates = _candidates(table, rule, criterion)
     faint = prune.faint(table, rule.lowest_opacity)  # [N]
     scales = prune.largest_scales(table)  # [N]
     small = (scales <= rule.dense_scale) & clones  # [N]
@@ -54,6 +54,19 @@ def plan(
         step=rule.step,
         division=division,
     )
+
+
+def _candidates(table: Table, rule: GrowthRule, criterion: Criterion) -> Candidates:
+    """Of the rule's region. Rows elsewhere are not even compared with: a criterion that goes by shares would
+    otherwise name fewer or more in the region, depending on what lies around it."""
+    found = statistics.read(table)
+    if not rule.region:
+        return criterion(found, rule.threshold)
+    rows = np.flatnonzero(region.inside(table.geometry[:, MEANS], rule.region))  # [K]
+    there = criterion(Statistics(found.gradient[rows], found.absolute[rows]), rule.threshold)
+    chosen, urgency = np.zeros(table.count, np.bool_), np.zeros(table.count)  # [N]
+    chosen[rows], urgency[rows] = there.chosen, there.urgency
+    return Candidates(chosen, urgency)
 
 
 def _affordable(candidates: Candidates, gone: Rows, wasted: Rows, budget: int | None) -> Rows:

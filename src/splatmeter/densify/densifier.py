@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from splatmeter.backend import GrowthRule
+from splatmeter.backend import GrowthRule, HalfSpaces
 from splatmeter.densify import prune
 from splatmeter.densify.strategies import STRATEGIES
 from splatmeter.densify.strategy import Strategy
@@ -34,6 +34,7 @@ class DensifySettings:
     max_gaussians: int | None = None
     aggressive_opacity: float | None = None
     aggressive_interval: int = 1000
+    region: HalfSpaces = ()
 
 
 class Densifier:
@@ -78,6 +79,7 @@ class Densifier:
             lowest_opacity=self.lowest_opacity(aggressive=self.prunes_at(step)),
             largest_scale=limit,
             budget=settings.max_gaussians,
+            region=settings.region,
         )
 
     def threshold(self, loss: float) -> float:

@@ -103,6 +103,14 @@ class PhotoCache:
         if gone:
             give_back()
 
+    def give_way(self) -> bool:
+        """To something that needs the memory more: half of what is kept goes, and no more will come. False
+        where there is nothing left to give."""
+        if not self._kept_bytes:
+            return False
+        self.limit(self._kept_bytes // 2)
+        return True
+
     def close(self) -> None:
         """Frees everything and ends the threads; loading afterwards decodes each time."""
         with self._lock:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter.errors import InputError
+from splatmeter.ops import F64
 from splatmeter.scene.points import PointCloud, checked_cloud
 
 PARAMETER_COUNTS = {
@@ -121,6 +122,24 @@ def parse_points(data: bytes, where: Path) -> PointCloud:
             piece = slice(start, start + 2**16)
             target[piece] = raw[offsets[piece, None] + columns]  # [<= 65536, 51]
     return checked_cloud(rows["xyz"], rows["rgb"], where)
+
+
+def parse_tracks(data: bytes, where: Path) -> tuple[F64, NDArray[np.int64], NDArray[np.int64]]:
+    """Positions [P, 3]; for each time that a photo saw a point its row [M] and the photo's number [M]."""
+    count = _checked_count(data, _POINT_BYTES, where)
+    offsets = _point_offsets(data, count, where)  # [P]
+    raw = np.frombuffer(data, np.uint8)
+    positions = raw[offsets[:, None] + np.arange(8, 32)].view("<f8")  # [P, 3]
+    lengths = raw[offsets[:, None] + np.arange(_TRACK_FIELD, _POINT_BYTES)].view("<u8")[:, 0].astype(np.int64)
+    ends = np.cumsum(lengths)
+    rows = np.repeat(np.arange(count), lengths)  # [M]
+    within = np.arange(len(rows)) - np.repeat(ends - lengths, lengths)  # [M] place in the track
+    begins = offsets[rows] + _POINT_BYTES + _TRACK_BYTES * within  # [M]
+    numbers = np.empty(len(rows), np.int64)
+    for start in range(0, len(rows), 2**20):  # in pieces: the index array is larger than the data
+        piece = slice(start, start + 2**20)
+        numbers[piece] = raw[begins[piece, None] + np.arange(4)].view("<i4")[:, 0]
+    return positions.astype(np.float64), rows, numbers
 
 
 def _equal_tracks(data: bytes, count: int) -> NDArray[np.void] | None:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from splatmeter.errors import InputError
+from splatmeter.ops import F64
 from splatmeter.scene.colmap_binary import PARAMETER_COUNTS, UNKNOWN, ColmapCamera, ColmapImage
 from splatmeter.scene.points import PointCloud, checked_cloud
 
@@ -59,6 +61,26 @@ def parse_points(data: bytes, where: Path) -> PointCloud:
             raise _malformed(where, number, "a point")
     rows = np.array(positions, np.float64).reshape(-1, 3)  # [N, 3]
     return checked_cloud(rows, np.array(colors, np.uint8).reshape(-1, 3), where)
+
+
+def parse_tracks(data: bytes, where: Path) -> tuple[F64, NDArray[np.int64], NDArray[np.int64]]:
+    """Positions [P, 3]; for each time that a photo saw a point its row [M] and the photo's number [M]."""
+    positions: list[list[float]] = []
+    rows: list[int] = []
+    numbers: list[int] = []
+    for number, line in _entries(_lines(data, where)):
+        fields = line.split()
+        try:
+            positions.append([float(field) for field in fields[1:4]])
+            seen = [int(field) for field in fields[8::2]]
+        except ValueError:
+            raise _malformed(where, number, "a point") from None
+        if len(positions[-1]) != 3:
+            raise _malformed(where, number, "a point")
+        rows += [len(positions) - 1] * len(seen)
+        numbers += seen
+    found = np.array(positions, np.float64).reshape(-1, 3)  # [P, 3]
+    return found, np.array(rows, np.int64), np.array(numbers, np.int64)
 
 
 def _lines(data: bytes, where: Path) -> Iterator[tuple[int, str]]:

@@ -12,7 +12,7 @@ import numpy as np
 from splatmeter.errors import InputError, MissingFile
 from splatmeter.ops import F64, Pinhole
 from splatmeter.photos.photo import Photo, same_shape, size_of
-from splatmeter.scene import blender, colmap, nerfstudio
+from splatmeter.scene import blender, block, colmap, nerfstudio
 from splatmeter.scene.camera import looked_at, pinhole, upward
 from splatmeter.scene.frames import Frame, check_distinct
 from splatmeter.scene.masks import with_masks
@@ -27,6 +27,7 @@ SMALLEST_SIDE = 2
 FEWEST_POINTS = 4
 """A Gaussian's first size comes from its three nearest neighbours."""
 EXTENT_MARGIN = 1.1
+BLOCK = "block"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +115,9 @@ class SceneOptions:
 def load_scene(options: SceneOptions) -> Scene:
     """Reads everything but the pixels."""
     source = Path(options.source).expanduser().absolute()
-    kind = detect(source)
-    train_frames, test_frames = _FRAMES[kind](source, options)
+    whole = source if detect(source) != BLOCK else block.read(source).whole()
+    kind = detect(whole)
+    train_frames, test_frames = _FRAMES[kind](whole, options) if whole == source else _part(source, options)
     if not train_frames:
         raise InputError(
             f"The split of {source} leaves no view to train on ({len(test_frames)} are for testing). "
@@ -126,7 +128,7 @@ def load_scene(options: SceneOptions) -> Scene:
     test = tuple(_view(frame, options) for frame in test_frames)
     cameras = [view.camera for view in train]
     extent = _extent(cameras, source)
-    points, remark = _points(kind, source, cameras, extent)
+    points, remark = _points(kind if whole == source else BLOCK, source, cameras, extent)
     if points.count < FEWEST_POINTS:
         raise InputError(
             f"{source} has {points.count} points to start from; at least {FEWEST_POINTS} are needed."
@@ -136,9 +138,12 @@ def load_scene(options: SceneOptions) -> Scene:
 
 
 def detect(source: Path) -> str:
-    """The first that matches wins: sparse/, transforms_train.json, metadata.json, transforms.json."""
+    """The first that matches wins: block.json, sparse/, transforms_train.json, metadata.json, and
+    transforms.json."""
     if not source.is_dir():
         raise MissingFile(f"{source} is not a folder. Check --source_path.")
+    if (source / block.FILE).is_file():
+        return BLOCK
     if (source / "sparse").is_dir():
         return "colmap"
     if (source / "transforms_train.json").is_file():
@@ -193,6 +198,18 @@ def _blender_frames(source: Path, options: SceneOptions) -> _Split:
     return _rendered_split(train, blender.read_synthetic(source, "test"), source, options)
 
 
+def _part(source: Path, options: SceneOptions) -> _Split:
+    """The whole scene's own split, and of both sides what the block names."""
+    described = block.read(source)
+    whole = described.whole()
+    kind = detect(whole)
+    if kind == BLOCK:
+        raise InputError(f"{source} is a block of a block. Divide the whole scene instead.")
+    train, test = _FRAMES[kind](whole, options)
+    block.require_all([*train, *test], described)
+    return block.only(train, described), block.only(test, described)
+
+
 def _multiscale_frames(source: Path, options: SceneOptions) -> _Split:
     train = blender.read_multiscale(source, "train", options.load_allres)
     return _rendered_split(train, blender.read_multiscale(source, "test", True), source, options)
@@ -226,7 +243,9 @@ _FRAMES = {
 
 def _points(kind: str, source: Path, cameras: Sequence[Pinhole], extent: float) -> tuple[PointCloud, str]:
     """To start from, and a remark on where they are from."""
-    if kind == "colmap":
+    if kind == BLOCK:
+        points, remark = block.read_points(source), ""
+    elif kind == "colmap":
         points, remark = colmap.read_points(source), colmap.remark(source)
     elif kind == "nerfstudio":
         points, remark = nerfstudio.read_points(source, looked_at(cameras), extent)

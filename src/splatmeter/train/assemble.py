@@ -11,7 +11,7 @@ import numpy as np
 from splatmeter import memory
 from splatmeter.backend import Backend
 from splatmeter.densify.densifier import Densifier
-from splatmeter.errors import UsageError
+from splatmeter.errors import CardUnavailable, UsageError
 from splatmeter.gaussians import initialize
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.photos.whole import require_whole
@@ -111,12 +111,17 @@ def _moving_parts(
     schedule = config.schedule(scene.extent, None if course is None else course.rates_done)
     exposed = exposure.rates(config)
     step = Step(config, views, photos, schedule, densifier, config.explore(), exposed, course)
-    return step, Growth(config, densifier, tuple(view.camera for view in scene.train))
+    cameras = tuple(view.camera for view in scene.train)
+    return step, Growth(config, densifier, cameras, photos.give_way)
 
 
 def predicted(config: TrainConfig, scene: Scene, backend: Backend) -> Prediction:
     """Of the run as it would start: from points, or from a checkpoint. Refuses what the engine cannot do."""
     exposure.require(config, backend)
+    if config.densify_region is not None and not backend.knows_regions:
+        raise CardUnavailable(
+            f"--densify-region is not there yet on a card ({backend.facts.device}): use --device cpu."
+        )
     start = starting_checkpoint(config)
     gaussians = _expected_gaussians(scene, config, start)
     return predict(config, scene, backend.memory, gaussians, from_points=start is None)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from splatmeter.backend import Explore
+from splatmeter.densify import region
 from splatmeter.densify.densifier import DensifySettings
 from splatmeter.densify.strategies import STRATEGIES, StrategyName
 from splatmeter.errors import UsageError
@@ -129,6 +130,8 @@ class TrainConfig:
     """Remove Gaussians larger than a tenth of the extent, as the original does; it can blacken skies."""
     max_gaussians: int | None = None
     """Never more than this many Gaussians; the most urgent candidates come first."""
+    densify_region: str | None = None
+    """Add Gaussians only where nx x + ny y + nz z >= d: nx,ny,nz,d, several with ; between; needs a CPU."""
     noise_lr: float = 5e5
     """With mcmc: noise on the positions of faint Gaussians, times the positions' rate."""
     opacity_reg: float = 0.01
@@ -224,7 +227,8 @@ class TrainConfig:
         """Options given that no card can follow; empty if there are none."""
         exposure = [f"--exposure {self.exposure}"] if self.exposure != "none" else []
         memory = [f"--memory {self.memory}"] if self.memory is not None else []
-        return " and ".join(exposure + memory)
+        within = ["--densify-region"] if self.densify_region is not None else []
+        return " and ".join(exposure + within + memory)
 
     def densify_settings(self, extent: float, budget: int | None = None) -> DensifySettings:
         """`budget`: of Gaussians, where there is another than --max-gaussians."""
@@ -244,6 +248,7 @@ class TrainConfig:
             max_gaussians=self.max_gaussians if budget is None else budget,
             aggressive_opacity=self.aggressive_prune_opacity,
             aggressive_interval=self.aggressive_prune_interval,
+            region=region.parse(self.densify_region),
         )
 
     def explore(self) -> Explore | None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from splatmeter.densify import region
 from splatmeter.densify.strategies import STRATEGIES
 from splatmeter.errors import UsageError
 from splatmeter.train import progressive
@@ -70,6 +71,7 @@ def require_sense(config: TrainConfig) -> None:
             "--minutes and --plan are for whole runs: go on with --resume, not --start-checkpoint."
         )
     _ = config.memory_bytes  # which reads --memory, or says why it cannot
+    region.parse(config.densify_region)
     if STRATEGIES[config.densification].needs_budget and config.max_gaussians is None:
         raise UsageError(
             f"--densification {config.densification} works within a budget: "

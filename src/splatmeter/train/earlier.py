@@ -11,6 +11,9 @@ from splatmeter.errors import InputError, UsageError
 from splatmeter.train import plan
 from splatmeter.train.config import TrainConfig, from_json
 
+ONCE = {"model_path", "start_checkpoint", "resume", "overwrite"}
+"""Settings that are about one start, and not about the run."""
+
 
 def earlier_settings(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
@@ -22,12 +25,7 @@ def earlier_settings(folder: Path) -> dict[str, Any]:
         ) from None
     except (OSError, ValueError, TypeError) as problem:
         raise InputError(f"{path} cannot be read ({problem}). Pass all settings again.") from None
-    once = {"model_path", "start_checkpoint", "resume", "overwrite"}
-    return {
-        field.name: getattr(config, field.name)
-        for field in dataclasses.fields(TrainConfig)
-        if field.name not in once
-    }
+    return lasting(config)
 
 
 def planned_settings(path: Path) -> dict[str, Any]:
@@ -40,3 +38,8 @@ def planned_settings(path: Path) -> dict[str, Any]:
             f"The settings in {path} cannot be used ({problem}). Take the plan.json of a run."
         ) from None
     return {name: getattr(config, name) for name in settings if hasattr(config, name)}
+
+
+def lasting(config: TrainConfig) -> dict[str, Any]:
+    names = [field.name for field in dataclasses.fields(TrainConfig)]
+    return {name: getattr(config, name) for name in names if name not in ONCE}

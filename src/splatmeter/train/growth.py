@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from splatmeter.backend import Change, Model
 from splatmeter.densify.densifier import Densifier
+from splatmeter.errors import NotEnoughMemory
 from splatmeter.events import Densified
 from splatmeter.ops import Pinhole
 from splatmeter.train.config import TrainConfig
@@ -21,6 +23,8 @@ class Growth:
     densifier: Densifier
     cameras: tuple[Pinhole, ...]
     """Of the training views: they define the 3D filter."""
+    make_room: Callable[[], bool] = lambda: False
+    """Asked where memory is short: kept photos give way, and True means that it is worth another try."""
 
     def __call__(self, state: TrainingState) -> Densified | None:
         """Does what is owed for `state.step`, once."""
@@ -54,8 +58,19 @@ class Growth:
 
     def _change(self, state: TrainingState, grows: bool, prunes: bool) -> Change | None:
         if grows:
-            return state.model.grow(self.densifier.rule(state.step, state.losses.recent_mean))
+            return self._grown(state)
         return state.model.prune(self.densifier.lowest_opacity(aggressive=True)) if prunes else None
+
+    def _grown(self, state: TrainingState) -> Change:
+        """What does not fit has changed nothing. Photos can be decoded again, Gaussians cannot be had
+        otherwise."""
+        rule = self.densifier.rule(state.step, state.losses.recent_mean)
+        while True:
+            try:
+                return state.model.grow(rule)
+            except NotEnoughMemory:
+                if not self.make_room():
+                    raise
 
     def _refreshes_at(self, step: int) -> bool:
         """Strictly inside, as in the original: 15100 to 29800 by default."""

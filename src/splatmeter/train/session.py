@@ -84,7 +84,7 @@ class Session:
         try:
             refuse_used_folder(config)
             if config.overwrite and not _continues(config):
-                _clear(self.folder)
+                clear_run(self.folder)
             _sweep(self.folder)
         except BaseException:
             self._lock.release()
@@ -155,7 +155,7 @@ def holds_run(folder: Path) -> bool:
     return any((folder / name).exists() for name in _TRACES) or any(folder.glob("chkpnt*"))
 
 
-def _clear(folder: Path) -> None:
+def clear_run(folder: Path) -> None:
     """Only what a run writes; other files in the folder are somebody's."""
     for path in [*(folder / name for name in _TRACES), *folder.glob("chkpnt*.safetensors")]:
         if path.is_dir() and not path.is_symlink():

@@ -28,6 +28,7 @@ _NO_NUMBERS = Similarity(math.nan, math.nan)
 _ARRAYS = list(WIDTHS)
 
 NO_EXPOSURE = "--exposure affine is not there yet on a card; use --device cpu."
+NO_REGION = "--densify-region is not there yet on a card; use --device cpu."
 
 
 class CardTicket:
@@ -135,6 +136,8 @@ class CudaModel:
             self._current = True
 
     def grow(self, rule: GrowthRule) -> Change:
+        if rule.region:
+            raise CardUnavailable(NO_REGION)
         if rule.strategy == "none":
             return Change(0, 0, 0)
         if rule.strategy == "mcmc":

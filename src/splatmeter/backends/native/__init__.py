@@ -73,6 +73,7 @@ def backend_of(engine: Engine) -> Backend:
         morton_order=engine.morton_order,
         timings=engine.timings,
         exposes=True,
+        knows_regions=True,
     )
 
 

@@ -50,6 +50,7 @@ def reference_backend() -> Backend:
         neighbour_distance=kernels.neighbour_distance,
         morton_order=kernels.morton_order,
         exposes=True,
+        knows_regions=True,
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter.backend import Change, GrowthRule
-from splatmeter.densify import prune
+from splatmeter.densify import prune, region
 from splatmeter.densify.draws import RELOCATION, keys_of, uniform
 from splatmeter.densify.strategy import Hands, Strategy
 from splatmeter.densify.surgery import rearranged
@@ -69,11 +69,12 @@ def plan(table: Table, rule: GrowthRule) -> Relocation:
     budget = rule.budget or table.count
     faint = prune.faint(table, prune.LOWEST_OPACITY)  # [N]
     live = np.flatnonzero(~faint)
-    if not len(live):
-        return Relocation(np.arange(table.count), live, Change(0, 0, 0))
+    places = live[region.inside(table.geometry[live, MEANS], rule.region)]  # [P] who may be copied
+    if not len(places):
+        return Relocation(np.arange(table.count), places, Change(0, 0, 0))
     grown = min(budget, table.count + int(GROWTH * table.count))
     copies = max(grown, min(table.count, budget)) - len(live)
-    hosts = live[drawn_places(table.geometry[live, OPACITY_LOGITS], copies, rule)]  # [K]
+    hosts = places[drawn_places(table.geometry[places, OPACITY_LOGITS], copies, rule)]  # [K]
     return Relocation(live, hosts, Change(len(hosts), 0, table.count - len(live)))
 
 

@@ -1,0 +1,292 @@
+"""`splatmeter train --blocks 2x2`: plans, has every block trained by a command of its own, and joins them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from splatmeter.backend import Backend
+from splatmeter.blocks import folder as divided
+from splatmeter.blocks import runs
+from splatmeter.blocks.carrying import (
+    BlockCommand,
+    Ended,
+    Executor,
+    Interrupted,
+    end_with_parent,
+    one_after_the_other,
+)
+from splatmeter.blocks.folder import Plan
+from splatmeter.blocks.grid import parse as parse_grid
+from splatmeter.blocks.join import is_joined, join
+from splatmeter.blocks.pieces import gathered
+from splatmeter.blocks.planning import planned
+from splatmeter.blocks.polish import Polish, polish_of
+from splatmeter.blocks.table import BlockTable
+from splatmeter.cli.arguments import options_of
+from splatmeter.errors import CheckpointError, OutputError, UsageError
+from splatmeter.photos.whole import require_whole
+from splatmeter.scene.scene import Scene, fingerprint, load_scene
+from splatmeter.shell import command_text
+from splatmeter.train.config import TrainConfig, to_json
+from splatmeter.train.lock import FolderLock
+from splatmeter.train.session import way_on
+from splatmeter.units import count_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from splatmeter.cli.train import TrainArguments
+    from splatmeter.train.stopwatch import Stopwatch
+
+PASSED_ON = {
+    "backend": "native", "device": "auto", "threads": None, "events_stdout": False, "tensorboard": False,
+    "quiet": False, "view": False, "view_port": 8080, "view_host": "127.0.0.1",
+}  # fmt: skip
+"""Options that are about how a block's command behaves, with their defaults."""
+
+
+def concerns(config: TrainConfig, chosen: TrainArguments) -> bool:
+    """Whether this is about blocks; a folder of blocks is never taken for an ordinary run's."""
+    if chosen.blocks is not None or chosen.only_block is not None:
+        return True
+    if chosen.polish:
+        raise UsageError("--polish goes with --blocks: it trains the model that was joined of blocks.")
+    assert config.model_path is not None
+    if divided.has_plan(config.model_path):
+        raise OutputError(
+            f"{config.model_path} holds a scene in blocks ({divided.PLAN}). Go on with it (--resume, without "
+            "-s), pass its --blocks, or choose another --model-path."
+        )
+    return False
+
+
+def run(config: TrainConfig, chosen: TrainArguments, command: Stopwatch) -> int:
+    config = dataclasses.replace(config, source_path=config.source_path.expanduser().absolute())
+    assert config.model_path is not None
+    _refuse(config, chosen)
+    if chosen.only_block is not None:
+        return train_alone(config.model_path, chosen.only_block, chosen, command)
+    return train_all(config, chosen, lambda commands: one_after_the_other(commands, _say))
+
+
+def _refuse(config: TrainConfig, chosen: TrainArguments) -> None:
+    """What cannot be said of a scene in blocks."""
+    if chosen.polish < 0:
+        raise UsageError(f"--polish is {chosen.polish}, but must be 0 or more.")
+    for name in ("start_checkpoint", "plan", "densify_region"):
+        if getattr(config, name) is not None:
+            raise UsageError(
+                f"--{name.replace('_', '-')} is for runs without --blocks: leave one of them out."
+            )
+    if chosen.only_block is None:
+        return
+    if config.model_path is None or not divided.has_plan(config.model_path):
+        raise UsageError(
+            f"--only-block trains a block of a plan, and {config.model_path} holds none. Make one first: "
+            "the same command with --blocks, and without --only-block."
+        )
+    if chosen.dry_run or config.overwrite:
+        raise UsageError("--only-block goes with -m and --resume alone, not with --dry-run or --overwrite.")
+
+
+# ---- all blocks -------------------------------------------------------------------------------------------
+def train_all(config: TrainConfig, chosen: TrainArguments, executor: Executor) -> int:
+    out = config.model_path
+    assert out is not None
+    scene = load_scene(config.scene_options())
+    require_whole([view.photo for view in (*scene.train, *scene.test)])
+    for note in scene.notes:
+        print(f"Warning: {note}", file=sys.stderr)
+    if chosen.dry_run:
+        _, table = _planned(config, chosen, scene)
+        print(json.dumps(table.record(), indent=1) if chosen.json else "\n".join(table.lines()))
+        return 0
+    if chosen.json:
+        raise UsageError("--json goes with --dry-run; a run tells its events with --events-stdout.")
+    divided.refuse_foreign(out)
+    anew = config.overwrite or not divided.has_plan(out)
+    # Whatever is wrong shows before the folder is touched.
+    begun = _planned(config, chosen, scene) if anew else None
+    if begun is not None:
+        _say("\n".join(begun[1].lines()))
+        begun[1].require()
+    with _alone(out):
+        plan = _taken_up(config, chosen, scene) if begun is None else _begin(config, *begun)
+        try:
+            ended = executor(commands(out, plan, chosen))
+        except Interrupted as stop:
+            print(way_on(out), file=sys.stderr)
+            return 128 + stop.number
+        missing = [
+            block.name for block in plan.blocks if runs.trained(divided.run_folder(out, block.name)) is None
+        ]
+        if missing:
+            return _told_missing(out, missing, ended)
+        return _joined(config, scene, plan, chosen)
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Two of these commands at once would train the same blocks."""
+    lock = FolderLock(out / divided.BLOCKS)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _planned(config: TrainConfig, chosen: TrainArguments, scene: Scene) -> tuple[Plan, BlockTable]:
+    from splatmeter.cli.train import engine_for
+
+    assert chosen.blocks is not None
+    division = planned(scene, parse_grid(chosen.blocks))
+    plan = divided.plan_of(chosen.blocks, to_json(config), division, config.max_gaussians)
+    plan = dataclasses.replace(plan, polish=chosen.polish)
+    region = next((block.region for block in plan.blocks if block.region is not None), None)
+    engine = engine_for(dataclasses.replace(config, densify_region=region), chosen)
+    return plan, BlockTable.of(config, scene, division, plan, engine)
+
+
+def _begin(config: TrainConfig, plan: Plan, table: BlockTable) -> Plan:
+    out = config.model_path
+    assert out is not None
+    if divided.has_plan(out):
+        if not config.overwrite:
+            raise OutputError(f"Another process has just begun in {out}. Choose another --model-path.")
+        divided.clear(out)
+    divided.write(out, plan, config.source_path, table.division.blocks)
+    return plan
+
+
+def _taken_up(config: TrainConfig, chosen: TrainArguments, scene: Scene) -> Plan:
+    """The plan of the folder, if this command means the same."""
+    out = config.model_path
+    assert out is not None and chosen.blocks is not None
+    plan, now = divided.read(out), to_json(config)
+    changed = runs.differences(plan.config, now, runs.PLACELESS)
+    if parse_grid(plan.blocks_option) != parse_grid(chosen.blocks):
+        changed = [f"--blocks was {plan.blocks_option} and is now {chosen.blocks}", *changed]
+    if not changed and fingerprint(scene) != plan.division["scene"]:
+        changed = ["the scene has changed since"]
+    if changed:
+        raise OutputError(
+            f"{out} was made otherwise: {changed[0]}. Choose another --model-path, or begin anew with "
+            "--overwrite."
+        )
+    plan = dataclasses.replace(plan, config=now, polish=chosen.polish)
+    divided.write_plan(out, plan)
+    _say("\n".join([f"Going on in {out}:", *_states(out, plan)]))
+    return plan
+
+
+def _states(out: Path, plan: Plan) -> list[str]:
+    lines: list[str] = []
+    for block in plan.blocks:
+        place = divided.run_folder(out, block.name)
+        done, step = runs.trained(place), runs.reached(place)
+        state = f"finished, {done.step} steps" if done else f"at step {step}" if step else "not begun"
+        lines.append(f"  block {block.name}: {state}")
+    return lines
+
+
+def commands(out: Path, plan: Plan, chosen: TrainArguments) -> list[BlockCommand]:
+    """Of the blocks that are not finished yet."""
+    more = options_of(chosen, PASSED_ON)
+    return [
+        BlockCommand(
+            block.name,
+            ("train", "-m", str(out), "--resume", "--only-block", block.name, *more),
+            divided.run_folder(out, block.name),
+        )
+        for block in plan.blocks
+        if runs.trained(divided.run_folder(out, block.name)) is None
+    ]
+
+
+def _told_missing(out: Path, missing: Sequence[str], ended: Sequence[Ended]) -> int:
+    codes = {end.name: end.code for end in ended}
+    told = ", ".join(f"{name} (its process ended with code {codes.get(name, 0)})" for name in missing)
+    what = "Block" if len(missing) == 1 else "Blocks"
+    again = command_text(["train", "-m", str(out), "--resume"])
+    print(
+        f"splatmeter train: nothing is joined yet. {what} missing: {told}. Repeat them with: {again}",
+        file=sys.stderr,
+    )
+    return next((code for code in codes.values() if code > 0), 1)
+
+
+def _joined(config: TrainConfig, scene: Scene, plan: Plan, chosen: TrainArguments) -> int:
+    from splatmeter.backends import registry
+
+    out = config.model_path
+    assert out is not None
+    pieces = gathered([divided.run_folder(out, block.name) for block in plan.blocks])
+    if is_joined(pieces, out):
+        _say(f"All {len(plan.blocks)} blocks are finished and joined already: {out}")
+    else:
+        record = join(pieces, scene, config, registry.backend("native", chosen.threads))
+        _say(joined_lines(record, out, bool(scene.test)))
+    return _polished(polish_of(config, plan.polish), scene, chosen) if plan.polish else 0
+
+
+def _polished(polish: Polish, scene: Scene, chosen: TrainArguments) -> int:
+    from splatmeter.cli.train import engine_for
+
+    if polish.done:
+        _say(f"It is polished already, to step {polish.config.iterations}.")
+        return 0
+    backend = engine_for(polish.config, chosen)
+    told = polish.too_large(scene, backend)
+    if told:
+        _say(told)
+        return 0
+    polish.begin(scene, backend)
+    return _followed(polish.config, chosen, None)
+
+
+def joined_lines(record: dict[str, Any], out: Path, tests: bool) -> str:
+    kept = [
+        f"  block {row['block']}: {count_text(row['kept'])} of {count_text(row['gaussians'])} Gaussians"
+        for row in record["blocks"]
+    ]
+    judge = [f"Judge it with: {command_text(['eval', '-m', str(out)])}"] if tests else []
+    head = f"\nJoined {len(kept)} blocks, {count_text(record['gaussians'])} Gaussians, into {out}"
+    return "\n".join([head, *kept, *judge])
+
+
+# ---- one block --------------------------------------------------------------------------------------------
+def train_alone(out: Path, name: str, chosen: TrainArguments, command: Stopwatch) -> int:
+    """An ordinary run, from wherever it is."""
+    end_with_parent()
+    plan = divided.read(out)
+    place = divided.run_folder(out, plan.named(name).name)
+    done = runs.trained(place)
+    if done is not None:
+        _say(f"Block {name} is finished already, after {done.step} steps: {place}")
+        return 0
+    config = runs.block_config(out, plan, plan.named(name))
+    try:
+        return _followed(config, chosen, command)
+    except CheckpointError as problem:
+        print(f"{problem} The block begins anew.", file=sys.stderr)
+        return _followed(dataclasses.replace(config, resume=False, overwrite=True), chosen, command)
+
+
+def _followed(config: TrainConfig, chosen: TrainArguments, command: Stopwatch | None) -> int:
+    from splatmeter.cli import train
+
+    backend: Backend = train.engine_for(config, chosen)
+    present = train.listeners(config, chosen)
+    seen = train.watched(backend, config, chosen, present) if chosen.view else backend
+    return train.follow(config, seen, present, command)
+
+
+def _say(text: str) -> None:
+    """Standard output belongs to events where somebody asked for them."""
+    print(text, file=sys.stderr, flush=True)
