@@ -60,9 +60,20 @@ def train(folder: Path) -> None:
         folder, *usual, *growing, "-m", "run", "--iterations", "60", "--test-iterations", "30", "60",
         "--checkpoint-iterations", "60", "--max-gaussians", "36", "--exposure", "affine",
     )  # fmt: skip
-    said(folder, *usual, "-m", "timed", "--seconds", "40")
+    said(folder, *usual, "-m", "timed", "--seconds", "40", "--max-gaussians", "200")
+    keep_the_plan(folder / "timed")
     for file, form in EXPORTS.items():
         said(folder, "export", "run", "-o", f"models/{file}", "--format", form)
+
+
+def keep_the_plan(run: Path) -> None:
+    """And the lines that tell of it; the model of some thousand steps is of no use."""
+    lines = (run / "events.jsonl").read_text("utf-8").splitlines(keepends=True)
+    planned = [line for line in lines if line.startswith('{"event":"planned"')]
+    (run / "planned.jsonl").write_text("".join(planned), "utf-8")
+    for path in [path for path in run.rglob("*") if path.is_file()]:
+        if path.name not in ("plan.json", "planned.jsonl"):
+            path.unlink()
 
 
 def measure(folder: Path) -> None:
@@ -85,7 +96,8 @@ def figures(folder: Path) -> dict[str, Any]:
     from splatmeter.train import container, plan
 
     arrays, state = container.read(next((folder / "run").glob("chkpnt60.safetensors")))
-    lines = (folder / "run" / "events.jsonl").read_text("utf-8").splitlines()
+    files = (folder / "run" / "events.jsonl", folder / "timed" / "planned.jsonl")
+    lines = [line for file in files for line in file.read_text("utf-8").splitlines()]
     models = {file: registry.read_model(folder / "models" / file) for file in EXPORTS}
     timed = plan.read(folder / "timed" / "plan.json")
     (compared,) = json.loads(said(folder, "lab", "compare", "baseline", "plain-loss", "--json"))
