@@ -151,8 +151,8 @@ def test_gaussians_that_we_would_draw_wrongly_are_refused(
     ("name", "content", "expected"),
     [
         ("m.xyz", b"1 2 3\n", "is no model that splatmeter knows"),
-        ("m.spz", gzip.compress(b"not a model at all"), "no SPZ"),
-        ("m.spz", gzip.compress(struct.pack("<4sIIBBBB", b"NGSP", 1, 0, 0, 12, 0, 0)), "version 1"),
+        ("m.spz", gzip.compress(b"not a model at all", mtime=0), "no SPZ"),
+        ("m.spz", gzip.compress(struct.pack("<4sIIBBBB", b"NGSP", 1, 0, 0, 12, 0, 0), mtime=0), "version 1"),
         ("m.glb", b"glTF" + bytes(30), "cannot be read as GLB"),
         ("m.gltf", b"[" * 100_000, "cannot be read as glTF"),
         ("m.gltf", b'{"asset": {"version": "2.0"}}', "holds no Gaussians"),

@@ -68,7 +68,7 @@ def run(words: Sequence[str]) -> int:
         overwrite=False,
     )
     scene = load_scene(config.scene_options())
-    engine = registry.backend("native", arguments.checked_threads(chosen.threads))
+    engine = registry.backend("native", registry.checked_threads(chosen.threads))
     record = join(pieces, scene, config, engine)
     print(joined_lines(record, out, bool(scene.test)).strip())
     return 0
