@@ -65,7 +65,7 @@ def noticed_by_tests(defect: Defect, folder: Path) -> str:
     done = run(["bash", script, str(folder / "out")], OPTIMIZATION="-O0", OBJECTS=objects())
     assert done.returncode == 0, done.stderr[-3000:]
     tests = [str(Path(__file__).parent / name) for name in defect.tests]
-    options = ["-q", "-x", "--tb=line", "-p", "no:cacheprovider", "-m", ""]
+    options = ["-n", "0", "-q", "-x", "--tb=line", "-p", "no:cacheprovider", "-m", ""]
     done = run(
         [sys.executable, "-m", "pytest", *options, *tests],
         SPLATMETER_TEST_STANDIN=str(folder / "out" / "libcuda.so.1"),

@@ -85,7 +85,7 @@ MISTAKES = {
     "splatmeter info nothing.ply": (66, "nothing.ply"),
     "splatmeter scene info": (64, "FOLDER"),
     "splatmeter scene demo": (64, "OUT"),
-    "splatmeter scene": (64, "info or demo"),
+    "splatmeter scene": (64, "demo or city"),
     "splatmeter lab run fewer": (66, "lab init"),
     "splatmeter lab": (64, "COMMAND"),
     "splatmeter lab rnu fewer": (64, "rnu"),

@@ -88,7 +88,7 @@ def test_the_native_engine_is_entered_once_a_step(make: Make) -> None:
     for event in train(make(densification="none", iterations=40, progress_interval=20), backend):
         if isinstance(event, Progress):
             counts.append(Counter(entered))
-    assert counts[1] - counts[0] == {"train_step": 20, "timings": 1}
+    assert counts[1] - counts[0] == {"train_step": 20, "timings": 1, "workspace_bytes": 1}
 
 
 def broken_at(backend: Backend, step: int) -> Backend:

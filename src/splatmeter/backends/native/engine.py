@@ -143,7 +143,8 @@ class Engine:
 
     def rearrange(self, table: Table, sources: NDArray[np.int64], fresh: NDArray[np.bool_]) -> Table:
         """One array at a time, each old one released as soon as it is copied: the peak is one array more,
-        less the workspace, which was given up before."""
+        less the workspace. Whoever chose the rows has given that up already; tapes are stale from here on."""
+        self.native.release_workspace()
         sources = np.ascontiguousarray(sources, np.int64)
         fresh = np.ascontiguousarray(fresh, np.bool_)
         moved: dict[str, F32] = {}
