@@ -106,7 +106,7 @@ def test_exports_hold_every_run(lab: Lab) -> None:
     assert len(json.loads(export.as_json(Index(lab)))["runs"]) == 8
     table = list(csv.DictReader(io.StringIO(export.as_csv(Index(lab)))))
     assert len(table) == 8 and float(table[0]["test_psnr_100"]) == 26.0
-    assert export._cell("=1+1") == "'=1+1"
+    assert export.spreadsheet_cell("=1+1") == "'=1+1"
 
 
 def test_two_processes_index_at_once(lab: Lab) -> None:

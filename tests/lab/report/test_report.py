@@ -117,7 +117,7 @@ def test_every_chart_has_a_label_and_a_table(html: str) -> None:
     charts = [svg for svg in outline.named("svg") if svg.get("class") == "chart"]
     figures = html.count("<figure>")
     assert len(charts) == 2 * figures and all(svg["aria-label"] for svg in charts)
-    assert figures == 6 and html.count("Numbers as a table") == figures
+    assert figures == 7 and html.count("Numbers as a table") == figures
     assert all(image["alt"] for image in outline.named("img"))
 
 

@@ -245,7 +245,7 @@ class _Drawn:
         parts = [line(x, self.scale(dot.low), x, self.scale(dot.high), f"interval thin {self.tone(dot)}")]
         number = self.order.get(dot.point.variant.phase, 0)
         parts.append(to_run(dot.point.runs[0], mark(x, y, number, "mark", 4.0, dot.words)))
-        if dot.change in _TONES:
+        if dot.change is not None and dot.change in _TONES:
             above = min(y, self.scale(dot.high)) - 7
             parts.append(label(x, above, SIGNS[dot.change], f"word {_TONES[dot.change]}", "middle"))
         return join(parts)
