@@ -9,6 +9,7 @@ from splatmeter.lab.handlog.markdown import Bullet
 from splatmeter.lab.handlog.names import mentioned_name
 from splatmeter.lab.handlog.quantities import Quantity, quantities
 from splatmeter.lab.handlog.values import METRICS, Change, Figure, Start
+from splatmeter.lab.handlog.words import ARROW
 
 _REFERENCE = re.compile(r"\b(?:from|vs\.?|versus|than|against|over|compared (?:to|with)|relative to)\b", re.I)
 _SAME = re.compile(r"\bsame as\b|\bequal to\b|\bidentical to\b", re.IGNORECASE)
@@ -46,9 +47,10 @@ def _memory_key(words: str) -> str:
 
 
 def figures_of(bullets: Sequence[Bullet], names: Sequence[str], split: str = "") -> dict[str, Figure]:
-    """All figures of a section; the first of each kind counts, as people put the result first."""
+    """All figures of a section; the first of each kind counts, as people put the result first. What is
+    labelled as a comparison ('Peak against baseline') counts where nothing else tells it."""
     figures: dict[str, Figure] = {}
-    for bullet in bullets:
+    for bullet in sorted(bullets, key=lambda bullet: bool(_REFERENCE.search(bullet.label))):
         key = key_of_label(bullet.label, split)
         figure = read_figure(bullet, names, _UNIT_OF.get(key)) if key else None
         if figure is not None:
@@ -62,9 +64,14 @@ def figures_of(bullets: Sequence[Bullet], names: Sequence[str], split: str = "")
 
 
 def read_figure(bullet: Bullet, names: Sequence[str], unit: str | None = None) -> Figure | None:
-    """The first number (of the unit, if one is asked for), and what the rest of the line claims about it."""
-    found = quantities(bullet.text)
-    main = next((q for q in found if unit is None or q.unit == unit), None)
+    """The first number (of the unit, if one is asked for), and what the rest of the line claims about it.
+
+    Where an arrow leads on from it ('499 MB → 405 MB'), the figure is what it leads to.
+    """
+    found = [q for q in quantities(bullet.text) if unit is None or q.unit == unit]
+    main = found[0] if found else None
+    if len(found) > 1 and ARROW.match(bullet.text[found[0].end : found[1].start]):
+        main = found[1]
     if main is None or main.signed:
         return None
     rest = bullet.text[main.end :]

@@ -20,6 +20,8 @@ _CONTRASTED = re.compile(
     rf"{_NOUN}\s*\(\s*(\d{{1,9}})\s*(?:vs\.?|versus|against|of|/)\s*(\d{{1,9}})\s*\)", re.IGNORECASE
 )
 _OF = re.compile(rf"\b(\d{{1,9}})\s+of\s+(?:the\s+)?(\d{{1,9}})\s+(?:\w+\s+)?{_NOUN}", re.IGNORECASE)
+_PART = re.compile(r"\bof\s+(?:the\s+)?\d+\s+(?:test|train)", re.IGNORECASE)
+"""'23 of the 24 test views': some of them, which may be any number."""
 _DECLARED = re.compile(
     r"declared changes:[^.]*\bsplit\b|split (?:is|was) (?:another|changed on purpose)", re.IGNORECASE
 )
@@ -136,7 +138,8 @@ def mixed_counts(log: HandLog) -> list[Finding]:
         if counts:
             splits.setdefault(counts, line)
         for found in (*_CONTRASTED.finditer(text), *_OF.finditer(text), *_COUNTED.finditer(text)):
-            for number in (int(group) for group in found.groups()):
+            numbers = [int(group) for group in found.groups()]
+            for number in numbers[1:] if _PART.search(found.group()) else numbers:
                 if number >= _FEWEST:
                     loose.setdefault(number, (line, found.group()))
     allowed = {number for split in splits for number in (*split, sum(split))}

@@ -89,7 +89,7 @@ def details(reference: str, comparison: Comparison) -> Iterator[tuple[str, str]]
         words += [f"{figure.name} {_figure(figure)}" for figure in part.figures]
         quality = [r for r in part.quality if r.metric == "psnr"]
         words += [
-            f"PSNR {r.reference:.2f} → {r.candidate:.2f} dB at {r.step}, {r.quality.value}"
+            f"PSNR {r.reference:.2f} → {r.candidate:.2f} dB at step {r.step}, {r.quality.value}"
             for r in quality[-1:]
         ]
         yield f"On {part.scene or part.machine} against {reference}", "; ".join(words)
