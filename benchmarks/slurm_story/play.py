@@ -60,7 +60,7 @@ def make_lab(lab: Path, blocks: int) -> list[str]:
     run("lab", "--lab", str(lab), "init", "--scene", str(scene), *size, "--title", "Blocks as SLURM jobs")
     protocol = lab / "protocol.toml"  # one thread: whatever else runs on the machine disturbs that least
     protocol.write_text(protocol.read_text().replace("options = [", 'options = ["--threads", "1", ', 1))
-    told = ["--title", "Harmonics sooner", "--note", NOTE]
+    told = ["--title", "Harmonics sooner", "--change", "quality", "--note", NOTE]
     run("lab", "--lab", str(lab), "phase", "add", "harmonics", *told, "--", "--sh-interval", "50")
     return ["ab", "baseline", "harmonics", "--blocks", str(blocks), "--on", "slurm"]
 

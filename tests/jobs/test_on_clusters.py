@@ -58,6 +58,7 @@ def test_a_job_that_is_killed_is_repeated_and_others_are_not(tmp_path: Path, clu
             wait_for(marker)
             kill(cluster, report.job)
     assert "told.1 ended" in seen and "told.2 submitted" not in seen
+    assert JobFolder(tmp_path / "jobs" / "once.1").died
     assert "once.1 died" in seen and seen[-1] == "once.2 ended"
     assert JobFolder(tmp_path / "jobs" / "told.1").last_words() == "told why"
     assert (tmp_path / "jobs" / "once.2").stat().st_mode & 0o077 == 0  # pickles lie where nobody else writes
@@ -77,7 +78,7 @@ def test_leaving_cancels_what_runs(tmp_path: Path, cluster: str) -> None:
     job = next(report.job for report in stream if report.news is News.STARTED)
     wait_for(marker)
     stream.close()  # type: ignore[attr-defined]
-    assert job.read("ended").get("signalled") is True
+    assert job.read("ended").get("signalled") is True and not job.died
 
 
 def test_a_number_that_belongs_to_somebody_else_now_is_left_alone(

@@ -90,14 +90,13 @@ class Crew:
     def stop_what_waits(self) -> None:
         """Cancels what has not begun; what runs is let through."""
         for one in [one for one in self._working if not one.job.read("started")]:
-            self.cluster.cancel(one.job)
+            self._cancel(one)
             one.tries = self.tries
 
     def end_all(self) -> None:
         """Asks every job to end, and waits until it has: its storage is not ours until then."""
         for one in self._working:
-            with contextlib.suppress(SplatmeterError):
-                self.cluster.cancel(one.job)
+            self._cancel(one)
         deadline = self._clock() + LONGEST_END
         while self._working and self._clock() < deadline:
             standing = self.cluster.standing([one.job for one in self._working])
@@ -106,6 +105,13 @@ class Crew:
             if left:
                 self._sleep(min(self.look_every, 0.2))
         self._working = []
+
+    def _cancel(self, one: _Working) -> None:
+        """Written down, so that it is not taken for a death."""
+        with contextlib.suppress(SplatmeterError):
+            if not one.job.ended:
+                one.job.write("cancelled", {"by": "whoever submitted it"})
+            self.cluster.cancel(one.job)
 
     def _fill(self) -> Iterator[Report]:
         while len(self._working) < self.at_once:

@@ -4,6 +4,7 @@ NAME.TRY/  job.json        what was asked, written before it is submitted
            submitted.json  the scheduler's number for it
            started.json    which node took it, written there; a second start of this job finds it and stops
            ended.json      exit code, written there; a job without it that the scheduler no longer knows died
+           cancelled.json  we asked it to end; it did not die
            stdout.txt  stderr.txt  submitit/ (for the scheduler; we never read a pickle back)
 """
 
@@ -48,6 +49,12 @@ class JobFolder:
     @property
     def ended(self) -> bool:
         return bool(self.read("ended"))
+
+    @property
+    def died(self) -> bool:
+        """Of a job that is over: without an end of its own, and without being asked to end by us."""
+        ended = self.read("ended")
+        return not self.read("cancelled") and (not ended or bool(ended.get("signalled")))
 
     @property
     def code(self) -> int:

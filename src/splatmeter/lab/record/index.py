@@ -49,6 +49,9 @@ def synced_once() -> Iterator[None]:
     """Inside, each lab's folders are looked through for the first query only: a command sees one state of
     them, and a log over a hundred runs does not walk over them a hundred times.
     """
+    if _SYNCED.get() is not None:  # whoever is outside has looked already
+        yield
+        return
     token = _SYNCED.set(set())
     try:
         yield

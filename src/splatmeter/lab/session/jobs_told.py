@@ -22,9 +22,9 @@ def job_notes(lab: Lab) -> list[str]:
         jobs = [JobFolder(path) for path in (lab.sessions / name / "jobs").glob("*.*") if path.is_dir()]
         if not on or not jobs:
             continue
-        died = [job for job in jobs if not job.ended or job.read("ended").get("signalled")]
-        again = f"{len(died)} died and {'was' if len(died) == 1 else 'were'} repeated"
-        words = again if died else "none died"
+        died, stopped = sum(job.died for job in jobs), sum(bool(job.read("cancelled")) for job in jobs)
+        words = f"{died} died and {'was' if died == 1 else 'were'} repeated" if died else "none died"
+        words += f", {stopped} ended because the lab was interrupted" if stopped else ""
         notes.append(
             f"Jobs: every block of {name} is one job ({len(jobs)} {_CLUSTERS.get(on, on)}; {words}). Each"
             " primes itself."

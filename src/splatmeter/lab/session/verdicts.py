@@ -29,7 +29,7 @@ from splatmeter.lab.compare.trajectory import Goal
 from splatmeter.lab.compare.verdict import Comparison, declared, judge, verify
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol
-from splatmeter.lab.record.index import Index
+from splatmeter.lab.record.index import Index, synced_once
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.record.merge_rules import WORDS_ONLY
 from splatmeter.lab.session import gather, mishaps, strata
@@ -191,6 +191,11 @@ def judged(lab: Lab, reference: str, candidate: str, session: str = "") -> Judge
     """By the newest session that has both arms, or the one named; a *faster* said before makes it
     *verified*.
     """
+    with synced_once():
+        return _judged(lab, reference, candidate, session)
+
+
+def _judged(lab: Lab, reference: str, candidate: str, session: str) -> Judged:
     sessions = [session] if session else gather.sessions_of(lab, reference, candidate)
     rounds = strata.rounds(lab, sessions, (reference, candidate))
     if not rounds:
