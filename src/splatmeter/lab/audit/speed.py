@@ -30,8 +30,8 @@ def collapse(run: RunSample) -> list[Finding]:
     point, before = run.rates[worst], _before(run.rates, worst)
     sentence = (
         f"{run.name} spends {100 * share:.0f} % of its time at less than a third of the speed it had before "
-        f"at equal work: {before:.3g} it/s, then {point.steps_per_second:.3g} it/s at step {point.step} "
-        f"({point.gaussians:,} Gaussians), {before / point.steps_per_second:.1f}-fold; {_cause(run)}."
+        f"at equal work ({point.gaussians:,} Gaussians): a {before / point.steps_per_second:.1f}-fold fall "
+        f"from {before:.3g} it/s to {point.steps_per_second:.3g} it/s at step {point.step}; {_cause(run)}."
     )
     return [Finding("speed collapse", sentence, Severity.DOUBT, run.arm.name)]
 
