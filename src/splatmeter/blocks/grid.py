@@ -24,7 +24,7 @@ Axis = tuple[float, float, float]
 Cut = tuple[float, float, float]
 """Coordinates: where the block above begins, the border itself, and where the block below ends."""
 
-OVERLAP = 0.1
+OVERLAP = 0.3
 """A block reaches beyond its cell, on each inner side, as far as this share of the cell's load lies there: in
 crowded places it is a narrow strip, in empty ones a wide one."""
 
