@@ -7,6 +7,7 @@ import json
 import math
 import signal
 import sys
+import time
 import typing
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -293,15 +294,23 @@ def follow(
     return 0
 
 
+TOGETHER_SECONDS = 0.5
+
+
 @contextmanager
 def caught_signals() -> Iterator[list[int]]:
-    """The first SIGINT or SIGTERM ends the run after its step; the second one ends it at once."""
+    """The first SIGINT or SIGTERM ends the run after its step; a second one ends it at once. Those that come
+    together are one: the kernel tells of a killed parent once for each of its threads."""
     caught: list[int] = []
+    first = 0.0
 
     def note(number: int, _: FrameType | None) -> None:
-        if caught:
+        nonlocal first
+        if not caught:
+            first = time.monotonic()
+            caught.append(number)
+        elif time.monotonic() - first > TOGETHER_SECONDS:
             raise KeyboardInterrupt
-        caught.append(number)
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
