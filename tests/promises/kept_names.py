@@ -8,10 +8,12 @@ import io
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from unittest import mock
 
 from splatmeter.cli.main import COMMANDS, main
 
+KEPT = Path(__file__).parent / "kept" / "0.1.0"
 SCENE_ACTIONS = ("from-photos", "undistort", "info", "demo")
 _LISTED = re.compile(r"^(?:│ |  )(-[\w-]+(?:, -[\w-]+)*)", re.MULTILINE)
 _SHORT = re.compile(r"^Short forms: (.+)\.$", re.MULTILINE)
