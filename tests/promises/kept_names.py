@@ -14,7 +14,7 @@ from unittest import mock
 from splatmeter.cli.main import COMMANDS, main
 
 KEPT = Path(__file__).parent / "kept" / "0.1.0"
-SCENE_ACTIONS = ("from-photos", "undistort", "info", "demo")
+SCENE_ACTIONS = ("from-photos", "undistort", "info", "demo", "city")
 _LISTED = re.compile(r"^(?:│ |  )(-[\w-]+(?:, -[\w-]+)*)", re.MULTILINE)
 _SHORT = re.compile(r"^Short forms: (.+)\.$", re.MULTILINE)
 
