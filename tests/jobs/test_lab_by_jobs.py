@@ -66,7 +66,7 @@ def beats(lab: Lab, plan: SessionPlan) -> list[Beat]:
     return list(JobSession(lab, plan, cluster_of(plan.jobs["on"])).beats())
 
 
-@pytest.fixture(params=["slurm", "local"])
+@pytest.fixture(params=["slurm", pytest.param("local", marks=pytest.mark.slow)])
 def cluster(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "slurm":
         for name, value in request.getfixturevalue("slurm").items():
