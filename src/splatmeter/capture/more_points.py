@@ -31,11 +31,11 @@ from splatmeter.scene.masks import files_by_name, mask_named
 from splatmeter.scene.points import PointCloud
 from splatmeter.scene.tracks import Tracks, by_photo, read_tracks
 
-ENOUGH = 60_000
+ENOUGH = 30_000
 """Points by features with which a scene is left as it is."""
 MOST_PHOTOS = 100
 """Looked at, evenly among more: neighbours of many show almost the same, and time is bounded."""
-MOST_POINTS = 100_000
+MOST_POINTS = 150_000
 """Added at most; of more, some are drawn by lot."""
 COARSE, FINE = 128, 256
 """Pixels of the longer side: where distances are sought, and where they are refined."""
