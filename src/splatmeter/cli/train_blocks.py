@@ -57,6 +57,8 @@ def concerns(config: TrainConfig, chosen: TrainArguments) -> bool:
         return True
     if chosen.polish:
         raise UsageError("--polish goes with --blocks: it trains the model that was joined of blocks.")
+    if chosen.on is not None:
+        raise UsageError(f"--on {chosen.on} goes with --blocks: a job trains one block.")
     assert config.model_path is not None
     if divided.has_plan(config.model_path):
         raise OutputError(
@@ -72,7 +74,20 @@ def run(config: TrainConfig, chosen: TrainArguments, command: Stopwatch) -> int:
     _refuse(config, chosen)
     if chosen.only_block is not None:
         return train_alone(config.model_path, chosen.only_block, chosen, command)
-    return train_all(config, chosen, lambda commands: one_after_the_other(commands, _say))
+    return train_all(config, chosen, executor_of(config.model_path, chosen))
+
+
+def executor_of(out: Path, chosen: TrainArguments) -> Executor:
+    """One process after the other, or jobs; refused before anything is written where they cannot run."""
+    from splatmeter.jobs.cluster import cluster_of, wanted_of
+
+    wanted = wanted_of(chosen.on, chosen.jobs, chosen.job_minutes, chosen.job_option)
+    if wanted is None or chosen.on is None:
+        return lambda commands: one_after_the_other(commands, _say)
+    from splatmeter.blocks.as_jobs import as_jobs
+
+    cluster, folder = cluster_of(chosen.on, wanted), out.absolute() / divided.BLOCKS
+    return lambda commands: as_jobs(commands, cluster, folder, chosen.jobs, _say)
 
 
 def _refuse(config: TrainConfig, chosen: TrainArguments) -> None:
