@@ -12,7 +12,9 @@ import pytest
 from splatmeter.ops import WIDTHS
 
 SOURCE = Path(__file__).parent.parent / "src" / "splatmeter"
-SHARED = ("units", "errors", "camera", "events", "memory", "ops", "backend", "places", "shell", "jobs")
+SHARED = (
+    "units", "errors", "camera", "events", "memory", "ops", "backend", "places", "shell", "files", "jobs",
+)  # fmt: skip
 TRAINER = (
     "photos", "scene", "gaussians", "formats", "densify", "render", "evaluate",
     "train", "blocks", "page", "models",
@@ -20,7 +22,7 @@ TRAINER = (
 ENGINES_MAY_USE = {"gaussians", "densify", "backends"}
 CAPTURE_MAY_USE = {"photos", "scene", "capture"}
 API_MAY_USE = {*SHARED, *TRAINER, "backends", "listeners", "api"}
-LAB_MAY_USE = {"units", "errors", "events", "jobs", "lab"}
+LAB_MAY_USE = {"units", "errors", "events", "files", "jobs", "lab"}
 LONGEST_FILE = 330
 LONGEST_FUNCTION = 45
 
@@ -58,7 +60,7 @@ def allowed(word: str) -> set[str] | None:
     if word == "api":
         return API_MAY_USE
     if word in SHARED:
-        return {"errors", "camera", "ops", word}
+        return {"errors", "camera", "ops", "files", word}
     if word in TRAINER:
         return {*SHARED, *TRAINER[: TRAINER.index(word) + 1]}
     if word == "capture":

@@ -61,7 +61,7 @@ def test_a_disk_too_full_for_the_lock_is_told_in_one_sentence(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("splatmeter.train.lock.os.write", full)
+        patched.setattr("splatmeter.files.locks.Path.write_text", full)
         with pytest.raises(OutputError, match="No space left on device"):
             FolderLock(tmp_path)
     FolderLock(tmp_path).release()

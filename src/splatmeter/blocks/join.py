@@ -22,8 +22,8 @@ from splatmeter.backend import Backend
 from splatmeter.blocks.folder import JOINED
 from splatmeter.blocks.pieces import Piece, Pieces
 from splatmeter.errors import InputError, OutputError
+from splatmeter.files.atomic import write_text
 from splatmeter.gaussians import gaussians, ply
-from splatmeter.gaussians.atomic import replacing
 from splatmeter.ops import GEOMETRY_WIDTH, HARMONICS_WIDTH, MEANS, Table, empty_table
 from splatmeter.scene.scene import Scene, fingerprint
 from splatmeter.train.config import TrainConfig
@@ -59,8 +59,7 @@ def join(pieces: Pieces, scene: Scene, config: TrainConfig, backend: Backend) ->
             )
             saved = [{"path": event.path, "sha256": event.sha256} for event in session.save_model(state)]
             record = _record(pieces, kept, table.count, saved)
-            with replacing(out / JOINED) as file:
-                file.write(json.dumps(record, indent=1).encode())
+            write_text(out / JOINED, json.dumps(record, indent=1))
     return record
 
 

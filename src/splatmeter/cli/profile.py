@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from splatmeter.backends.registry import checked_threads
 from splatmeter.cli import arguments
 from splatmeter.errors import OutputError, UsageError
+from splatmeter.files.atomic import write_text
 
 if TYPE_CHECKING:
     from splatmeter.backend import Backend, Model
@@ -292,8 +293,4 @@ def table_text(record: dict[str, Any]) -> str:
 
 
 def write(path: Path, record: dict[str, Any]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
-    except OSError as problem:
-        raise OutputError(f"{path} cannot be written ({problem.strerror}). Choose another file.") from None
+    write_text(path, json.dumps(record, indent=1) + "\n")

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 
 from splatmeter.errors import UsageError
+from splatmeter.files.atomic import replacing, write_text
 from splatmeter.formats import registry
 from splatmeter.gaussians import ply
-from splatmeter.gaussians.atomic import replacing
 from splatmeter.gaussians.harmonics import coefficients_of
 from splatmeter.ops import FILTER_3D, LOG_SCALES, MEANS, OPACITY_LOGITS, ROTATIONS, RasterSettings, Table
 
@@ -48,8 +48,7 @@ def write(
 
 
 def write_page(path: Path, html: str) -> None:
-    with replacing(path) as stream:
-        stream.write(html.encode("utf-8"))
+    write_text(path, html)
 
 
 def _write_arrays(path: Path, table: Table, degree: int, settings: RasterSettings | None) -> None:

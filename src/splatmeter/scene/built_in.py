@@ -15,8 +15,9 @@ from types import ModuleType
 import numpy as np
 
 from splatmeter.errors import MissingFile, OutputError, UsageError
+from splatmeter.files.locks import Hold
 from splatmeter.ops import F64, Pinhole
-from splatmeter.places import Hold, cache_folder
+from splatmeter.places import cache_folder
 
 STAMP = "splatmeter-demo.json"
 LARGEST_SEED = 2**32 - 1

@@ -12,8 +12,8 @@ import numpy as np
 from splatmeter.evaluate.protocol import Perceptual, evaluate_views, evenly
 from splatmeter.evaluate.renders import write_png
 from splatmeter.events import Evaluated
+from splatmeter.files.atomic import replacing
 from splatmeter.gaussians import gaussians
-from splatmeter.gaussians.atomic import replacing
 from splatmeter.memory import StagePeaks, peak_bytes
 from splatmeter.ops import F32
 from splatmeter.photos.cache import PhotoCache

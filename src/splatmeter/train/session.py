@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import shutil
 import uuid
@@ -12,16 +11,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from splatmeter import __version__
 from splatmeter.backend import Facts
 from splatmeter.errors import MissingFile, OutputError
 from splatmeter.events import Saved
+from splatmeter.files.atomic import replacing, write_text
+from splatmeter.files.hashes import sha256_of
 from splatmeter.gaussians import ply
-from splatmeter.gaussians.atomic import replacing
 from splatmeter.photos.photo import size_of
-from splatmeter.scene.scene import PointCloud, Scene, View
+from splatmeter.scene.points_ply import points_bytes
+from splatmeter.scene.scene import Scene, View
 from splatmeter.shell import command_text
 from splatmeter.train import checkpoint, plan
 from splatmeter.train.config import TrainConfig, to_json
@@ -102,11 +101,11 @@ class Session:
         """What the run is about, before it begins."""
         source = str(self.config.source_path.absolute())  # so that the run can be resumed from anywhere
         record = {"splatmeter": __version__, **to_json(self.config), "source_path": source}
-        _write(self.folder / CONFIG, json.dumps(record, indent=1))
-        _write(self.folder / "cfg_args", _namespace(self.config))
-        _write(self.folder / "cameras.json", json.dumps(_cameras(scene)))
+        write_text(self.folder / CONFIG, json.dumps(record, indent=1))
+        write_text(self.folder / "cfg_args", _namespace(self.config))
+        write_text(self.folder / "cameras.json", json.dumps(_cameras(scene)))
         with replacing(self.folder / "input.ply") as file:
-            file.write(_points_ply(scene.points))
+            file.write(points_bytes(scene.points, with_normals=True))
 
     def save_model(self, state: TrainingState) -> Iterator[Saved]:
         """point_cloud.ply with the 3D filter as a column, and fused.ply for viewers."""
@@ -171,19 +170,6 @@ def _sweep(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _write(path: Path, text: str) -> None:
-    with replacing(path) as file:
-        file.write(text.encode())
-
-
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        digest = hashlib.sha256()
-        while block := file.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 def _namespace(config: TrainConfig) -> str:
     """The 13 model parameters as the original's own tools read them."""
     values: dict[str, Any] = {
@@ -222,19 +208,3 @@ def _camera(index: int, view: View) -> dict[str, Any]:
         "fy": camera.fy * height / camera.height,
         "fx": camera.fx * width / camera.width,
     }
-
-
-def _points_ply(points: PointCloud) -> bytes:
-    names = ["x", "y", "z", "nx", "ny", "nz"]
-    rows = np.zeros(
-        len(points.positions),
-        [(name, "<f4") for name in names] + [(name, "u1") for name in ("red", "green", "blue")],
-    )
-    for axis, name in enumerate("xyz"):
-        rows[name] = points.positions[:, axis]
-    for channel, name in enumerate(("red", "green", "blue")):
-        rows[name] = points.colors[:, channel]
-    header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(rows)}"]
-    header += [f"property float {name}" for name in names]
-    header += [f"property uchar {name}" for name in ("red", "green", "blue")] + ["end_header"]
-    return ("\n".join(header) + "\n").encode() + rows.tobytes()
