@@ -11,9 +11,11 @@ import pytest
 
 from splatmeter.ops import WIDTHS
 
+NOT_PACKAGES = ("__version__", "_native", "_scenery")
 SOURCE = Path(__file__).parent.parent / "src" / "splatmeter"
 SHARED = (
-    "units", "errors", "camera", "events", "memory", "ops", "backend", "places", "shell", "files", "jobs",
+    "units", "errors", "camera", "events", "process_memory", "ops", "backend", "places", "shell", "files",
+    "jobs",
 )  # fmt: skip
 TRAINER = (
     "photos", "scene", "gaussians", "formats", "densify", "render", "evaluate",
@@ -48,7 +50,7 @@ def imported_words(path: Path) -> set[str]:
             modules = [f"{stem}.{alias.name}" for alias in node.names] if stem == "splatmeter" else [stem]
         for module in modules:
             parts = module.split(".")
-            if parts[0] == "splatmeter" and len(parts) > 1 and parts[1] not in ("__version__", "_native"):
+            if parts[0] == "splatmeter" and len(parts) > 1 and parts[1] not in NOT_PACKAGES:
                 words.add(parts[1])
     return words
 
@@ -91,7 +93,7 @@ HOST_TABLES = {
     "cli/profile.py",
     "cli/preview.py",
     "cli/export_page.py",
-    "page/make.py",
+    "page/from_model.py",
     "page/quantise.py",
     "models/writing.py",
 }

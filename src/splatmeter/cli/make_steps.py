@@ -20,10 +20,10 @@ from splatmeter.cli.models import say
 from splatmeter.errors import CheckpointError
 from splatmeter.files.ply_header import read_header
 from splatmeter.gaussians.ply import ADVICE
-from splatmeter.models.opening import saved_checkpoints
-from splatmeter.models.settings import run_config
+from splatmeter.models.run_settings import run_config
 from splatmeter.scene.scene import SceneOptions, load_scene
-from splatmeter.train.session import holds_run
+from splatmeter.train import checkpoint_names
+from splatmeter.train.output_folder import holds_run
 from splatmeter.units import bytes_text, count_text
 
 FEWEST_TO_HOLD_OUT = 8
@@ -126,7 +126,7 @@ class Training:
         model = self.task.folder.model
         if not model.is_dir() or not holds_run(model):
             return []
-        config, reached = run_config(model), max(saved_checkpoints(model), default=None)
+        config, reached = run_config(model), max(checkpoint_names.saved(model), default=None)
         useful = config is not None and reached is not None and reached < config.iterations
         return ["--resume"] if useful and not self._older_than_scene() else ["--overwrite"]
 

@@ -38,7 +38,8 @@ scene. They hardly move (the learning rates are tiny), so every step does the wo
 the table tells milliseconds, its share of the step, and what share of the machine's limit it reaches:
 arithmetic (fused multiply-adds) or memory bandwidth, whichever binds, both measured here first. The work of a
 pass is counted, not guessed; cli/profile_work.py says how. On a card the limits are computed from its clocks,
-and what a kernel must move and issue is a model: backends/cuda/work.py. Nothing else should run meanwhile.
+and what a kernel must move and issue is a model: backends/cuda/work_model.py. Nothing else should run
+meanwhile.
 
 Examples:
   splatmeter profile

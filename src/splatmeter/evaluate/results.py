@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import InputError
-from splatmeter.evaluate.exposure import NONE
+from splatmeter.evaluate.exposure_fit import NONE
 from splatmeter.evaluate.protocol import Report
 from splatmeter.files.atomic import write_text
 

@@ -36,7 +36,7 @@ def form_of(path: Path, wished: str | None = None) -> str:
 def write(
     path: Path, table: Table, degree: int, form: str, settings: RasterSettings | None, step: int
 ) -> list[str]:
-    """Every form but a page, which page/make.py makes; what people should know comes back as sentences."""
+    """Every form but a page (that is page/from_model.py); returns sentences that people should read."""
     if form == "npz":
         _write_arrays(path, table, degree, settings)
         return []

@@ -22,9 +22,9 @@ from splatmeter.photos.photo import size_of
 from splatmeter.scene.points_ply import points_bytes
 from splatmeter.scene.scene import Scene, View
 from splatmeter.shell import command_text
-from splatmeter.train import checkpoint, plan
+from splatmeter.train import checkpoint, checkpoint_names, plan
 from splatmeter.train.config import TrainConfig, to_json
-from splatmeter.train.lock import FolderLock
+from splatmeter.train.folder_lock import FolderLock
 from splatmeter.train.state import TrainingState
 
 EVENTS = "events.jsonl"
@@ -47,8 +47,8 @@ def starting_checkpoint(config: TrainConfig) -> Path | None:
         return config.start_checkpoint
     if not config.resume:
         return None
-    folder = output_folder(config)
-    found = checkpoint.newest(folder)
+    folder = folder_of(config)
+    found = checkpoint_names.newest(folder)
     if found is None:
         raise MissingFile(
             f"There is no checkpoint to resume from in {folder}. Start anew: without --resume, and with "
@@ -59,7 +59,7 @@ def starting_checkpoint(config: TrainConfig) -> Path | None:
 
 def refuse_used_folder(config: TrainConfig) -> None:
     """An existing run is never mixed with another one."""
-    folder = output_folder(config)
+    folder = folder_of(config)
     if config.overwrite or _continues(config) or not holds_run(folder):
         return
     raise OutputError(
@@ -73,11 +73,11 @@ def way_on(folder: Path) -> str:
     return f"Go on with: {command_text(['train', '-m', str(folder), '--resume'])}"
 
 
-class Session:
+class OutputFolder:
     """Owns the folder while it is open. Everything it writes is whole or not there."""
 
     def __init__(self, config: TrainConfig) -> None:
-        self.folder = output_folder(config)
+        self.folder = folder_of(config)
         self.config = config
         self._lock = FolderLock(self.folder)
         try:
@@ -89,7 +89,7 @@ class Session:
             self._lock.release()
             raise
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> OutputFolder:
         return self
 
     def __exit__(
@@ -129,16 +129,16 @@ class Session:
         safety: bool = False,
         timing: Mapping[str, Any] | None = None,
     ) -> Saved:
-        path = checkpoint.path_for(self.folder, state.step, safety)
+        path = checkpoint_names.path_for(self.folder, state.step, safety)
         digest = checkpoint.save(path, state, scene, self.config, engine, clock_seconds, timing)
-        checkpoint.drop_older_safety(self.folder, path)
+        checkpoint_names.drop_older_safety(self.folder, path)
         return Saved(state.step, str(path), "checkpoint", digest)
 
     def save_plan(self, made: plan.Plan) -> None:
         plan.write(self.folder / plan.NAME, made)
 
 
-def output_folder(config: TrainConfig) -> Path:
+def folder_of(config: TrainConfig) -> Path:
     if config.model_path is None:
         raise OutputError("The run has no output folder yet.")
     return config.model_path
@@ -146,7 +146,7 @@ def output_folder(config: TrainConfig) -> Path:
 
 def _continues(config: TrainConfig) -> bool:
     start = config.start_checkpoint
-    return config.resume or (start is not None and start.resolve().parent == output_folder(config).resolve())
+    return config.resume or (start is not None and start.resolve().parent == folder_of(config).resolve())
 
 
 def holds_run(folder: Path) -> bool:

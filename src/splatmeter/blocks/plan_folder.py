@@ -22,7 +22,7 @@ from splatmeter.errors import InputError, MissingFile, OutputError
 from splatmeter.files.atomic import replacing, write_text
 from splatmeter.scene import block as block_scene
 from splatmeter.scene.points_ply import points_bytes
-from splatmeter.train.session import clear_run, holds_run
+from splatmeter.train.output_folder import clear_run, holds_run
 
 PLAN = "blocks.json"
 BLOCKS = "blocks"
