@@ -131,14 +131,14 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def native_module() -> ModuleType:
+def ray_tracer() -> ModuleType:
     try:
-        from splatmeter import _native  # type: ignore[attr-defined]
+        from splatmeter import _scenery  # type: ignore[attr-defined]
     except ImportError as problem:
         raise MissingFile(
-            f"The native part of splatmeter is not there ({problem}). Install it with: pip install ."
+            f"The ray tracer of the built-in scenes is not there ({problem}). Install it with: pip install ."
         ) from problem
-    return _native
+    return _scenery
 
 
 def _umask() -> int:
