@@ -21,7 +21,7 @@ import workloads
 from splatmeter.backend import ExposureStep, TrainStep
 from splatmeter.backends.native import native_backend, usable_threads
 from splatmeter.ops import RasterSettings
-from splatmeter.train.exposure import begun
+from splatmeter.train.photo_exposures import begun
 
 FORMATTER = argparse.RawDescriptionHelpFormatter
 WITH, WITHOUT = "affine", "none"

@@ -18,8 +18,8 @@ from splatmeter.backends.native import native_backend
 from splatmeter.events import Densified, Event, Finished, Progress, Started, from_line
 from splatmeter.scene.scene import load_scene
 from splatmeter.train.config import TrainConfig, from_json
-from splatmeter.train.forecast import FIRST_SHARE, Forecast, Range, last_growth
-from splatmeter.train.prediction import LEAST_OF_PREDICTED, Prediction, predict
+from splatmeter.train.memory_forecast import FIRST_SHARE, Forecast, Range, last_growth
+from splatmeter.train.memory_prediction import LEAST_OF_PREDICTED, Prediction, predict
 
 MEBIBYTE = 2**20
 SHARES = (0.2, 0.3, 0.4, 0.6)

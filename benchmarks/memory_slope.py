@@ -23,7 +23,7 @@ import numpy as np
 import workloads
 from measuring import table, write_results
 
-from splatmeter import memory
+from splatmeter import process_memory
 from splatmeter.backend import TrainStep
 from splatmeter.backends.native import backend_of, native_engine
 from splatmeter.densify.densifier import Densifier, DensifySettings
@@ -82,11 +82,11 @@ class Child:
         self.model.refresh_filter(self.work.cameras)
 
     def stage(self, name: str, work) -> None:
-        memory.reset_peak()
+        process_memory.reset_peak()
         work()
         self.stages[name] = {
             "gaussians": self.model.count,
-            "peak_bytes": memory.peak_bytes(),
+            "peak_bytes": process_memory.peak_bytes(),
             "workspace_bytes": self.engine.native.workspace_bytes,
             "pairs": self.engine.native.pair_count,
         }

@@ -58,7 +58,7 @@ def by_processor_time(words: list[str]) -> tuple[list[dict], float]:
 def alone(words: list[str]) -> None:
     """In a process of its own: the same command, on a clock that others on the machine do not disturb."""
     from splatmeter.cli import train
-    from splatmeter.train.session import with_output_folder
+    from splatmeter.train.output_folder import with_output_folder
     from splatmeter.train.stopwatch import Stopwatch
 
     threads = os.cpu_count() or 1

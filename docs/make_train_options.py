@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Literal, TypedDict
 
 from splatmeter.densify.strategies import StrategyName
-from splatmeter.evaluate.exposure import ExposureProtocol
+from splatmeter.evaluate.exposure_fit import ExposureProtocol
 
 
 class TrainOptions(TypedDict, total=False):

@@ -23,7 +23,8 @@ IMAGES = "splatmeter/backends/cuda/images/"
 LICENCES = ("LICENSE", "LICENSES/README.md", "LICENSES/nanobind.txt", "LICENSES/robin-map.txt")
 EXPRESSION = "Apache-2.0 AND BSD-3-Clause AND MIT"
 LARGEST_BYTES = 8_000_000
-_EXTENSION = re.compile(r"splatmeter/_native\.[\w.-]+\.so")
+EXTENSIONS = ("_native", "_scenery")
+_EXTENSION = re.compile(rf"splatmeter/({'|'.join(EXTENSIONS)})\.[\w.-]+\.so")
 _RELATIVE = re.compile(r"\]\((?!https?://)[^)]*\)|<(?:img|a)\b", re.IGNORECASE)
 _CODE = re.compile(r"^```.*?^```|`[^`]*`", re.MULTILINE | re.DOTALL)
 
@@ -67,9 +68,10 @@ def _wrong_in_a_source_archive(names: Sequence[str], root: str, tracked: set[str
 
 
 def _wrong_in_a_wheel(names: Sequence[str], info: str, tracked: set[str] | None) -> Iterator[str]:
-    extensions = [name for name in names if _EXTENSION.fullmatch(name)]
-    if len(extensions) != 1:
-        yield f"it has {len(extensions)} extensions of ours, not one"
+    extensions = {name: found[1] for name in names if (found := _EXTENSION.fullmatch(name))}
+    if sorted(extensions.values()) != sorted(EXTENSIONS):
+        found = ", ".join(sorted(extensions)) or "none"
+        yield f"its extensions are {found}, not one each of {' and '.join(EXTENSIONS)}"
     for licence in LICENCES:
         if f"{info}licenses/{licence}" not in names:
             yield f"the licence file {licence} is missing"

@@ -247,7 +247,6 @@ std::vector<std::string> instruction_sets() {
 
 }  // namespace
 
-void bind_demo(nb::module_& module);
 void bind_cuda(nb::module_& module);
 
 NB_MODULE(_native, m) {
@@ -286,6 +285,5 @@ NB_MODULE(_native, m) {
   m.def("force_instruction_set", [](const std::string& name) { require(force_kernels(name.c_str()), "this machine cannot run that instruction set"); });
   m.def("run_stopwatches", &run_stopwatches, "start and stop the stopwatch of a pass so many times");
   m.attr("compiler") = SPLAT_COMPILER;
-  bind_demo(m);
   bind_cuda(m);
 }

@@ -3,8 +3,9 @@
     python native/cuda/estimate.py          # writes docs/cards/estimate.md, which is kept
     python native/cuda/estimate.py --check  # fails if that page is not what model and kept report give
 
-Nothing here was measured on a card. Bytes and instructions are those of src/splatmeter/backends/cuda/work.py,
-registers and warps those of kernel_report.md; every assumption is a number with a name below.
+Nothing here was measured on a card. Bytes and instructions are those of
+src/splatmeter/backends/cuda/work_model.py, registers and warps those of kernel_report.md; every assumption is
+a number with a name below.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from splatmeter.backends.cuda.work import (
+from splatmeter.backends.cuda.work_model import (
     HARMONICS,
     PAIR_INSTRUCTIONS,
     SECTOR,

@@ -1,4 +1,4 @@
-// The built-in garden for Python.
+// The extension _scenery: the built-in scenes for Python. It knows nothing of the engine.
 
 #include "binding.hpp"
 #include "tracer.hpp"
@@ -38,7 +38,7 @@ nb::object demo_points(const Cameras& numbers, int width, int height, int sample
 
 void bind_city(nb::module_& module);
 
-void bind_demo(nb::module_& module) {
+NB_MODULE(_scenery, module) {
     bind_city(module);
     module.def("demo_photo", &demo_photo, nb::arg("camera"), nb::arg("width"), nb::arg("height"), nb::arg("samples"), nb::arg("seed"),
                nb::arg("threads"),

@@ -49,7 +49,7 @@ class Explore:
 @dataclass(frozen=True, slots=True, eq=False)
 class Exposures:
     """How each training photo was exposed: its colours are A colour + b, (A | b) being its transform. With
-    the state of an Adam of their own; backends/exposure.py says how they learn."""
+    the state of an Adam of their own; backends/exposure_step.py says how they learn."""
 
     transforms: F64  # [P, 3, 4]
     first: F64  # [P, 3, 4] mean of gradients

@@ -10,7 +10,7 @@ from gaussians_to_build import built, camera
 
 from splatmeter import api
 from splatmeter.ops import F64, NEAR
-from splatmeter.render.rendering import to_8bit
+from splatmeter.render.pictures import to_8bit
 
 
 def front(width: int = 9) -> api.Camera:

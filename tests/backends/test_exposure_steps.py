@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "parity"))
 from test_models import composed, fresh, order, rule, stored
 
 from splatmeter.backend import Backend, Exposures, ExposureStep, Model, TrainStep
-from splatmeter.backends import exposure
+from splatmeter.backends import exposure_step
 from splatmeter.ops import RasterSettings
 
 native = pytest.importorskip("splatmeter.backends.native", reason="the native engine is not built")
@@ -121,7 +121,7 @@ def test_the_exposure_of_a_single_photo_stays_what_it_is() -> None:
     """It is the scene's own: nothing tells the two apart."""
     one = Exposures(np.eye(3, 4)[None].copy(), np.zeros((1, 3, 4)), np.zeros((1, 3, 4)), np.zeros(1))
     for _ in range(20):
-        exposure.learn(one, ExposureStep(0, 0.05, 0.01), np.full((3, 4), 0.3))
+        exposure_step.learn(one, ExposureStep(0, 0.05, 0.01), np.full((3, 4), 0.3))
     np.testing.assert_allclose(one.transforms[0], np.eye(3, 4), atol=1e-14)
 
 
@@ -138,7 +138,7 @@ def test_learning_finds_the_exposures_of_photos_of_known_colours() -> None:
             seen = gains[photo, :, None] * colors[:3]
             off = np.sign(found.transforms[photo] @ colors - seen)  # [3, pixels]
             step = ExposureStep(photo, 0.025 * 0.05 ** (visit / 60), 0.01)
-            exposure.learn(found, step, off @ colors.T / (3 * 400))
+            exposure_step.learn(found, step, off @ colors.T / (3 * 400))
     shown = np.einsum("pcd,dn->pcn", found.transforms, colors)
     error = np.abs(shown - gains[:, :, None] * colors[:3]).mean()
     assert error < 0.004, error

@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "story"))
 
 from tiny_scene import write_tiny_scene
 
-from splatmeter.blocks import folder as divided
 from splatmeter.blocks import join as joining
+from splatmeter.blocks import plan_folder as divided
 from splatmeter.blocks.carrying import BlockCommand, Ended
 from splatmeter.blocks.grid import from_record
 from splatmeter.blocks.runs import trained
@@ -391,7 +391,7 @@ def test_a_polish_that_was_stopped_goes_on(out: Path, train: Train) -> None:
 def test_what_does_not_fit_is_not_polished(
     out: Path, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("splatmeter.memory.available_bytes", lambda: 2**20)
+    monkeypatch.setattr("splatmeter.process_memory.available_bytes", lambda: 2**20)
     assert train("--blocks", "2x1", "--polish", "6") == 0
     assert "Not polished" in capsys.readouterr().err
     assert not (out / f"point_cloud/iteration_{STEPS + 6}").exists()

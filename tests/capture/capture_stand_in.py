@@ -20,7 +20,7 @@ from splatmeter.capture.pairs import Pair
 from splatmeter.capture.stages import run_stages
 from splatmeter.capture.work import Work
 from splatmeter.ops import Pinhole
-from splatmeter.scene.camera import centered, focal_of_angle
+from splatmeter.scene.camera_files import centered, focal_of_angle
 from splatmeter.scene.colmap_writer import write_colmap
 from splatmeter.scene.demo import TARGET, looking_at, photograph
 from splatmeter.scene.points import PointCloud

@@ -22,7 +22,7 @@ from splatmeter.capture.report import NAME
 from splatmeter.capture.work import Work
 from splatmeter.cli.main import main
 from splatmeter.ops import Pinhole
-from splatmeter.scene.camera import quaternion_of_rotation
+from splatmeter.scene.camera_files import quaternion_of_rotation
 from splatmeter.scene.scene import SceneOptions, load_scene
 
 pytest.importorskip("pycolmap", reason="pycolmap is not installed: pip install 'splatmeter[photos]'")

@@ -55,11 +55,16 @@ def test_underscores_in_values_stay() -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ((), "--source"),
-        (("-s", "a", "--network", "resnet"), "resnet"),
-        (("-s", "a", "-r", "big"), "big"),
-        (("-s", "a", "--sauce", "b"), "--sauce"),
-        (("-s",), "--source"),
+        ((), "The option --source is required: a path."),
+        (("-s", "a", "--network", "resnet"), "--network takes one of vgg, alex, not 'resnet'."),
+        (("-s", "a", "--network", "alexx"), "not 'alexx'. Did you mean alex?"),
+        (("-s", "a", "-r", "big"), "--resolution takes a whole number, not 'big'."),
+        (("-s", "a", "-r", "1.5"), "--resolution takes a whole number, not '1.5'."),
+        (("-s", "a", "--sauce", "b"), "There is no option --sauce. Did you mean --source?"),
+        (("-s",), "--source needs a value: a path."),
+        (("-s", "-r", "4"), "--source needs a value: a path."),
+        (("-s", "a", "-w=yes"), "is a switch and takes no value, but was given 'yes'."),
+        (("-s", "a", "b"), "'b' is one argument too many."),
     ],
 )
 def test_errors_are_one_sentence_that_names_the_word(words: tuple[str, ...], expected: str) -> None:
@@ -113,3 +118,26 @@ def test_every_command_names_the_nearest_option(
     assert main(line.split()) == 64
     told = capsys.readouterr().err
     assert said in told and len(told) <= 160 and told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("info", "The argument PATH is missing: a path. See splatmeter info --help"),
+        ("info a b", "'b' is one argument too many."),
+        ("train -s x --test-iterations 5 six", "--test-iterations takes whole numbers, not 'six'."),
+        ("train -s x --densification mcm", "Did you mean mcmc?"),
+        ("train -s x --eval=yes", "--eval is a switch and takes no value"),
+        ("eval -m x --lpips vgg16", "--lpips takes one of vgg, alex, none, not 'vgg16'. Did you mean vgg?"),
+        ("export --kernel-size small", "--kernel-size takes a number, not 'small'."),
+        ("demo --steps", "There is no option --steps."),
+    ],
+)
+def test_sentences_come_from_the_fields_of_each_command(
+    line: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from splatmeter.cli.main import main
+
+    assert main(line.split()) == 64
+    told = capsys.readouterr().err
+    assert said in told and told.count("\n") == 1

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from splatmeter.cli.main import main
-from splatmeter.places import IN_USE, Hold, alone_with
+from splatmeter.files.locks import IN_USE, Hold, alone_with
 from splatmeter.scene import demo
 from splatmeter.scene.built_in import STAMP
 

@@ -15,7 +15,7 @@ from splatmeter.evaluate.metrics import psnr
 from splatmeter.formats.registry import read_model
 from splatmeter.models.opening import open_model
 from splatmeter.ops import MEANS, RasterSettings
-from splatmeter.render.rendering import to_8bit
+from splatmeter.render.pictures import to_8bit
 
 EXACT = 45.0
 """Decibels that rounding may cost at most, far above what a wrong filter or a wrong axis would give."""

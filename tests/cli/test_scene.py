@@ -13,7 +13,7 @@ from splatmeter.scene.demo import DemoSize
 
 @pytest.fixture
 def garden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    pytest.importorskip("splatmeter._native", reason="the native module is not built")
+    pytest.importorskip("splatmeter._scenery", reason="the ray tracer is not built")
     size = DemoSize(photos=9, width=32, height=24, samples=1, points=50)
     monkeypatch.setattr(demo, "QUICK", size)
     monkeypatch.setattr("splatmeter.cli.scene.QUICK", size)
@@ -53,7 +53,7 @@ def test_another_seed_in_the_same_folder_is_refused(garden: Path, capsys: pytest
 
 
 def test_city_makes_a_scene_of_its_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("splatmeter._native", reason="the native module is not built")
+    pytest.importorskip("splatmeter._scenery", reason="the ray tracer is not built")
     words = ["scene", "city", str(tmp_path / "town"), "--size", "1", "--width", "24", "--height", "16"]
     assert main(words) == 0
     assert "54 photos of 24x16, 4000 points (made in" in capsys.readouterr().out

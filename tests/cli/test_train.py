@@ -18,7 +18,7 @@ from tiny_scene import some_backend, write_tiny_scene
 from splatmeter.cli import main, train
 from splatmeter.errors import UsageError
 from splatmeter.events import Finished, Progress, Saved, Started, from_line
-from splatmeter.memory import HELD_BYTES_PER_GAUSSIAN
+from splatmeter.process_memory import HELD_BYTES_PER_GAUSSIAN
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from splatmeter.ops import (
     Table,
     empty_table,
 )
-from splatmeter.render.rendering import to_8bit
+from splatmeter.render.pictures import to_8bit
 from splatmeter.train.config import TrainConfig, to_json
 
 WIDTH, HEIGHT, FOCAL = 48, 40, 50.0

@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).parents[2] / "native" / "cuda"))
 import estimate
 
 from splatmeter.backends.cuda.speed import Limits, kernel_times
-from splatmeter.backends.cuda.work import PAIR_INSTRUCTIONS, SUBTILES, Counts, work_of
+from splatmeter.backends.cuda.work_model import PAIR_INSTRUCTIONS, SUBTILES, Counts, work_of
 
 
 def test_the_page_is_what_the_model_gives(

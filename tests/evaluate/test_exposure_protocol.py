@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from splatmeter.evaluate import exposure
+from splatmeter.evaluate import exposure_fit
 from splatmeter.evaluate.protocol import evaluate_views
 from splatmeter.evaluate.results import method_name
 from splatmeter.ops import Similarity
@@ -28,7 +28,7 @@ def photographed(picture: np.ndarray) -> np.ndarray:
 
 def test_a_fit_finds_the_transform_that_made_the_photo() -> None:
     picture = render()
-    np.testing.assert_allclose(exposure.fit(picture, photographed(picture)), WARM, atol=0.005)
+    np.testing.assert_allclose(exposure_fit.fit(picture, photographed(picture)), WARM, atol=0.005)
 
 
 def test_only_the_left_half_is_fitted() -> None:
@@ -36,9 +36,9 @@ def test_only_the_left_half_is_fitted() -> None:
     photo = photographed(picture)
     other = photo.copy()
     other[:, :, 10:] = 255 - other[:, :, 10:]
-    np.testing.assert_array_equal(exposure.fitted(picture, photo), exposure.fitted(picture, other))
+    np.testing.assert_array_equal(exposure_fit.fitted(picture, photo), exposure_fit.fitted(picture, other))
     other[:, :, 9] = 0
-    assert (exposure.fitted(picture, photo) != exposure.fitted(picture, other)).any()
+    assert (exposure_fit.fitted(picture, photo) != exposure_fit.fitted(picture, other)).any()
 
 
 def test_clipped_pixels_tell_nothing() -> None:
@@ -46,18 +46,19 @@ def test_clipped_pixels_tell_nothing() -> None:
     bright = 1.5 * picture
     photo = np.rint(255 * bright).clip(0, 255).astype(np.uint8)
     assert 0.2 < (photo == 255).any(axis=0).mean() < 0.9
-    gains = exposure.fit(picture, photo)
+    gains = exposure_fit.fit(picture, photo)
     np.testing.assert_allclose(gains[:, :3], 1.5 * np.eye(3), atol=0.03)
-    np.testing.assert_array_equal(exposure.fit(picture, np.full_like(photo, 255)), np.eye(3, 4))
+    np.testing.assert_array_equal(exposure_fit.fit(picture, np.full_like(photo, 255)), np.eye(3, 4))
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_what_says_nothing_changes_nothing(width: int) -> None:
     """A picture too narrow for halves, and one that is black all over."""
     black = np.zeros((3, 4, width), np.float32)
-    assert np.isfinite(exposure.fitted(black, np.full((3, 4, width), 90, np.uint8))).all()
+    assert np.isfinite(exposure_fit.fitted(black, np.full((3, 4, width), 90, np.uint8))).all()
     picture = render(1, 4)
-    np.testing.assert_allclose(exposure.fitted(picture, np.zeros((3, 4, 1), np.uint8)), picture, atol=1e-6)
+    dark = np.zeros((3, 4, 1), np.uint8)
+    np.testing.assert_allclose(exposure_fit.fitted(picture, dark), picture, atol=1e-6)
 
 
 class _Photos:

@@ -171,7 +171,7 @@ def test_rows_that_are_not_numbers_are_kept_and_counted(tmp_path: Path) -> None:
     ("before", "after", "expected"),
     [
         (b"element vertex 30", b"element vertex 99999999999999", "promises"),
-        (b"element vertex 30", b"element vertex -3", "number of elements"),
+        (b"element vertex 30", b"element vertex -3", "the number of its elements"),
         (b"property float rot_3\n", b"", "lacks 1 of the properties of Gaussians (rot_3)"),
         (b"property float rot_3", b"property list uchar float rot_3", "rot_3"),
         (b"property float nx", b"property list uchar float nx", "list"),

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "blocks"))
 
 from street import write_street
 
-from splatmeter.blocks import folder as divided
+from splatmeter.blocks import plan_folder as divided
 from splatmeter.blocks.runs import trained
 from splatmeter.cli.main import main
 from splatmeter.jobs.folder import JobFolder, tries

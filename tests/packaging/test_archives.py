@@ -34,6 +34,7 @@ WHEEL = [
     "splatmeter/__init__.py",
     "splatmeter/backends/cuda/images/compute_75.ptx",
     "splatmeter/_native.cpython-311-x86_64-linux-gnu.so",
+    "splatmeter/_scenery.cpython-311-x86_64-linux-gnu.so",
     f"{INFO}licenses/LICENSE",
     f"{INFO}licenses/LICENSES/README.md",
     f"{INFO}licenses/LICENSES/nanobind.txt",
@@ -80,8 +81,14 @@ def test_a_file_that_was_left_out_is_named(tmp_path: Path) -> None:
 
 
 def test_a_wheel_with_another_pythons_extension_is_named(tmp_path: Path) -> None:
-    found = wrong(wheel(tmp_path, [*WHEEL, "splatmeter/_native.cpython-310-x86_64-linux-gnu.so"]))
-    assert found == ["it has 2 extensions of ours, not one"]
+    (found,) = wrong(wheel(tmp_path, [*WHEEL, "splatmeter/_native.cpython-310-x86_64-linux-gnu.so"]))
+    assert "cpython-310" in found and found.endswith("not one each of _native and _scenery")
+
+
+@pytest.mark.parametrize("left_out", ["_native", "_scenery"])
+def test_a_wheel_without_one_of_its_extensions_is_named(tmp_path: Path, left_out: str) -> None:
+    (found,) = wrong(wheel(tmp_path, [name for name in WHEEL if left_out not in name]))
+    assert found.startswith("its extensions are ") and "not one each of" in found
 
 
 def test_a_cubin_may_take_the_place_of_the_oldest_ptx_and_of_nothing_else(tmp_path: Path) -> None:

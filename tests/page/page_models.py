@@ -18,7 +18,7 @@ from splatmeter.ops import (
     Table,
     empty_table,
 )
-from splatmeter.page.assemble import Content, packed_text, page
+from splatmeter.page.html_file import Content, packed_text, page
 from splatmeter.page.viewpoints import Viewpoint, surroundings
 
 SETTINGS = RasterSettings(3, 0.1, True)

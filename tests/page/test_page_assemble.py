@@ -11,30 +11,30 @@ from pathlib import Path
 import pytest
 from page_models import mixed_table, page_of
 
-from splatmeter.page import assemble
+from splatmeter.page import html_file
 
 NO_NODE = "node is not installed: the page's scripts were not run outside a browser"
 
 
 def test_the_scripts_lose_only_the_words_that_make_them_modules() -> None:
-    text = assemble.scripts()
+    text = html_file.scripts()
     assert not re.search(r"^(import|export) ", text, re.MULTILINE)
-    names = {path.stem for path in (Path(assemble.__file__).parent / "web").glob("*.js")}
-    assert names == {*assemble.PAGE, *assemble.WORKER}, "a script that no page runs"
-    shaders = {path.name for path in (Path(assemble.__file__).parent / "web").glob("*.glsl")}
-    assert shaders == {f"{name}.glsl" for name in assemble.SHADERS.values()}
+    names = {path.stem for path in (Path(html_file.__file__).parent / "web").glob("*.js")}
+    assert names == {*html_file.PAGE, *html_file.WORKER}, "a script that no page runs"
+    shaders = {path.name for path in (Path(html_file.__file__).parent / "web").glob("*.glsl")}
+    assert shaders == {f"{name}.glsl" for name in html_file.SHADERS.values()}
 
 
-@pytest.mark.parametrize("names", [assemble.PAGE, assemble.WORKER], ids=["page", "worker"])
+@pytest.mark.parametrize("names", [html_file.PAGE, html_file.WORKER], ids=["page", "worker"])
 def test_no_name_is_taken_twice(names: tuple[str, ...]) -> None:
     """They share one scope."""
-    found = re.findall(r"^(?:const|let|(?:async )?function) (\w+)", assemble.joined(names), re.MULTILINE)
+    found = re.findall(r"^(?:const|let|(?:async )?function) (\w+)", html_file.joined(names), re.MULTILINE)
     assert len(found) > 5 and len(found) == len(set(found))
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason=NO_NODE)
 def test_what_the_page_runs_is_javascript(tmp_path: Path) -> None:
-    for name, text in (("page", assemble.scripts()), ("worker", assemble.joined(assemble.WORKER))):
+    for name, text in (("page", html_file.scripts()), ("worker", html_file.joined(html_file.WORKER))):
         (tmp_path / f"{name}.js").write_text(text, "utf-8")
         subprocess.run(["node", "--check", str(tmp_path / f"{name}.js")], check=True, capture_output=True)
 

@@ -18,7 +18,7 @@ from PIL import Image
 from splatmeter.evaluate.metrics import psnr
 from splatmeter.ops import LOG_SCALES, OPACITY_LOGITS, Pinhole, RasterSettings, Table
 from splatmeter.page.viewpoints import Viewpoint
-from splatmeter.render.rendering import to_8bit
+from splatmeter.render.pictures import to_8bit
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "story"))
 

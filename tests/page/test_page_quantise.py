@@ -13,8 +13,8 @@ from page_models import SETTINGS, mixed_table, ring
 from splatmeter.evaluate.metrics import psnr
 from splatmeter.gaussians import gaussians
 from splatmeter.ops import LOG_SCALES, MEANS, OPACITY_LOGITS, ROTATIONS, empty_table
-from splatmeter.page import assemble, quantise
-from splatmeter.render.rendering import to_8bit
+from splatmeter.page import html_file, quantise
+from splatmeter.render.pictures import to_8bit
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "story"))
 
@@ -106,9 +106,9 @@ def test_half_a_million_need_at_most_twenty_megabytes(monkeypatch: pytest.Monkey
     """Noise is the worst there is: nothing in it repeats. Coarser steps are taken until it fits."""
     table = mixed_table(4000)
     table.harmonics[:, 3:] *= 5
-    assert assemble.packed_text(table, 3).coarseness == 1, "a small page is no page to save on"
-    monkeypatch.setattr(assemble, "SMALL", 0)
-    taken = assemble.packed_text(table, 3)
+    assert html_file.packed_text(table, 3).coarseness == 1, "a small page is no page to save on"
+    monkeypatch.setattr(html_file, "SMALL", 0)
+    taken = html_file.packed_text(table, 3)
     assert len(taken.text) <= 40 * taken.packed.count and taken.coarseness > 1
     gentle = dataclasses.replace(table, harmonics=table.harmonics * np.float32(0.02))
-    assert assemble.packed_text(gentle, 3).coarseness == 1
+    assert html_file.packed_text(gentle, 3).coarseness == 1

@@ -13,10 +13,10 @@ from page_models import SETTINGS, mixed_table, ring
 
 from splatmeter.gaussians import gaussians
 from splatmeter.ops import LOG_SCALES, MEANS, OPACITY_LOGITS, Pinhole, Table
-from splatmeter.page import assemble, quantise
+from splatmeter.page import html_file, quantise
 from splatmeter.page.viewpoints import record
 
-WEB = Path(assemble.__file__).parent / "web"
+WEB = Path(html_file.__file__).parent / "web"
 pytestmark = pytest.mark.skipif(
     not shutil.which("node"),
     reason="node is not installed: the page's scripts were not run outside a browser",
@@ -38,7 +38,7 @@ def camera_and_seen(table: Table, camera: Pinhole) -> dict[str, object]:
 def test_the_scripts_do_what_they_say(degree: int, tmp_path: Path) -> None:
     table = mixed_table(600, degree)
     table.geometry[:, MEANS] -= np.median(table.geometry[:, MEANS], axis=0)
-    taken = assemble.packed_text(table, degree)
+    taken = html_file.packed_text(table, degree)
     restored = quantise.restored(taken.packed)
     restored.geometry[:, MEANS] -= taken.packed.origin
     turned = quantise.to_differences(restored.harmonics.reshape(-1, 16, 3).astype(np.float64))

@@ -9,9 +9,9 @@ import pytest
 from page_models import looking, ring
 
 from splatmeter.page import viewpoints
-from splatmeter.page.photos import chosen
+from splatmeter.page.compared_photos import chosen
 from splatmeter.page.viewpoints import Viewpoint
-from splatmeter.scene.camera import upward
+from splatmeter.scene.camera_files import upward
 
 NOTHING = np.zeros((0, 3))
 

@@ -11,7 +11,7 @@ import pytest
 from splatmeter.errors import UsageError
 from splatmeter.ops import Pinhole
 from splatmeter.render.path import orbit
-from splatmeter.render.rendering import box_average, shrunk, to_8bit
+from splatmeter.render.pictures import box_average, shrunk, to_8bit
 
 
 def looking_at_origin(angle: float, radius: float = 4.0, height: float = 1.0) -> Pinhole:

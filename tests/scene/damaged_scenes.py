@@ -18,7 +18,7 @@ from small_scenes import cube_points, multiscale_metadata, ring, transforms
 
 from splatmeter.photos.photo import Photo, read, size_of
 from splatmeter.scene import blender, colmap, colmap_binary, colmap_text, nerfstudio, points_ply
-from splatmeter.scene.camera import Pose
+from splatmeter.scene.camera_files import Pose
 from splatmeter.scene.colmap_writer import write_colmap
 from splatmeter.scene.sampler import ViewSampler
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from small_scenes import looking_inward, nerf_matrix
 
 from splatmeter.ops import Pinhole
-from splatmeter.scene.camera import (
+from splatmeter.scene.camera_files import (
     Intrinsics,
     Pose,
     focal_of_angle,

@@ -28,7 +28,7 @@ from splatmeter.scene.city import (
 from splatmeter.scene.city_cameras import PITCH, city_shots, count_of_photos
 from splatmeter.scene.scene import Scene, SceneOptions, load_scene
 
-pytest.importorskip("splatmeter._native", reason="the native module is not built: no city is traced")
+pytest.importorskip("splatmeter._scenery", reason="the native module is not built: no city is traced")
 
 TINY = CitySize(size=1, width=48, height=32, samples=4, points_per_block=300)
 

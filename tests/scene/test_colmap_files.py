@@ -278,10 +278,10 @@ def test_a_text_file_that_cannot_be_used_is_explained(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("hello", "no PLY header"),
+        ("hello", "is not a PLY file.*Export the points again"),
         ("ply\nformat ascii 1.0\nelement vertex 9\nproperty float x\nend_header\n", "x, y and z"),
         ("ply\nformat ascii 1.0\nelement face 9\nend_header\n", "instead of vertex"),
-        ("ply\nformat ascii 1.0\nelement vertex -4\nend_header\n", "'-4' points"),
+        ("ply\nformat ascii 1.0\nelement vertex -4\nend_header\n", "'vertex' is '-4'"),
         ("ply\nformat ascii 1.0\nelement vertex 1\nproperty list uchar int x\nend_header\n", "a list among"),
     ],
 )

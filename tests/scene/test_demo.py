@@ -17,7 +17,7 @@ from splatmeter.scene.built_in import STAMP
 from splatmeter.scene.demo import DemoSize, cached_demo_scene, demo_cameras, make_demo_scene, photograph
 from splatmeter.scene.scene import Scene, SceneOptions, load_scene
 
-pytest.importorskip("splatmeter._native", reason="the native module is not built: no demo scene is traced")
+pytest.importorskip("splatmeter._scenery", reason="the native module is not built: no demo scene is traced")
 
 SMALL = DemoSize(photos=10, width=64, height=48, samples=4, points=600)
 

@@ -16,7 +16,7 @@ from running import Make, bits, of, run
 from splatmeter.backend import Backend
 from splatmeter.errors import CardUnavailable, CheckpointError, UsageError
 from splatmeter.events import Evaluated, Warned
-from splatmeter.train import container, exposure, first_look
+from splatmeter.train import container, first_look, photo_exposures
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.first_look import looked_at
 
@@ -95,7 +95,7 @@ def test_exposures_belong_to_photos_by_name(
     arrays, record = container.read(tmp_path / "first/chkpnt12.safetensors")
     names = record["train_views"]
     turned = [*reversed(names), "new.png"]
-    found = exposure.restored(arrays, names, turned)
+    found = photo_exposures.restored(arrays, names, turned)
     assert found is not None
     np.testing.assert_array_equal(found.transforms[:-1], arrays["exposure_transforms"][::-1])
     np.testing.assert_array_equal(found.transforms[-1], np.eye(3, 4))
@@ -177,10 +177,10 @@ def test_a_disturbed_scene_is_learned_as_if_it_were_not(
 
 
 def test_rates_fall_with_the_positions_rate() -> None:
-    rates = exposure.rates(TrainConfig(exposure="affine", position_lr_max_steps=3000))
+    rates = photo_exposures.rates(TrainConfig(exposure="affine", position_lr_max_steps=3000))
     assert rates is not None
-    assert rates.step(3000, 0).rate == pytest.approx(exposure.FIRST_RATE * exposure.LAST_SHARE)
-    assert exposure.rates(TrainConfig()) is None
+    assert rates.step(3000, 0).rate == pytest.approx(photo_exposures.FIRST_RATE * photo_exposures.LAST_SHARE)
+    assert photo_exposures.rates(TrainConfig()) is None
 
 
 def test_an_engine_that_cannot_do_it_refuses_before_anything_is_written(

@@ -15,7 +15,7 @@ from splatmeter.events import Densified, Finished, Progress, Started, from_line
 from splatmeter.ops import LOG_SCALES, OPACITY_LOGITS, Table, empty_table
 from splatmeter.scene.scene import load_scene
 from splatmeter.train.config import from_json
-from splatmeter.train.prediction import Prediction, predict
+from splatmeter.train.memory_prediction import Prediction, predict
 
 native = pytest.importorskip(
     "splatmeter.backends.native", reason="the native engine is not built: no memory was measured"
@@ -26,14 +26,14 @@ LINUX = sys.platform.startswith("linux")
 MOVING = """
 import sys
 import numpy as np
-from splatmeter import memory
+from splatmeter import process_memory
 from splatmeter.backend import GrowthRule
 from splatmeter.backends.native import native_backend
 from splatmeter.ops import ABSOLUTE_SUM, GRADIENT_SUM, LOG_SCALES, MEANS, ROTATIONS, VISITS, WIDTHS
 from splatmeter.ops import empty_table
 
 strategy, rows = sys.argv[1], int(sys.argv[2])
-memory.give_large_arrays_back_at_once()
+process_memory.give_large_arrays_back_at_once()
 table, draw = empty_table(rows), np.random.default_rng(0)
 for name in WIDTHS:
     getattr(table, name)[:] = 1e-3
@@ -44,12 +44,12 @@ table.geometry[:, VISITS] = 1
 table.geometry[:, GRADIENT_SUM] = table.geometry[:, ABSOLUTE_SUM] = draw.random(rows)
 model = native_backend(1).upload(table)
 del table
-before = memory.resident_bytes() - 736 * rows
-memory.reset_peak()
+before = process_memory.resident_bytes() - 736 * rows
+process_memory.reset_peak()
 rule = GrowthRule(strategy, 0, 600, 0.9, 0.01, 0.005, float("inf"), rows * 21 // 20)
 change = model.grow(rule)
 assert change.added > 0.04 * rows, change
-print((memory.peak_bytes() - before) / model.count)
+print((process_memory.peak_bytes() - before) / model.count)
 """
 
 

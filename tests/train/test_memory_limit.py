@@ -20,9 +20,9 @@ from splatmeter.photos.cache import PhotoCache
 from splatmeter.scene.scene import load_scene
 from splatmeter.train import container
 from splatmeter.train.config import TrainConfig
-from splatmeter.train.forecast import Forecast, Range, expected_gaussians
 from splatmeter.train.memory_cap import MemoryCap
-from splatmeter.train.prediction import predict
+from splatmeter.train.memory_forecast import Forecast, Range, expected_gaussians
+from splatmeter.train.memory_prediction import predict
 
 PHOTO = 3 * 32 * 32
 

@@ -39,10 +39,10 @@ def test_two_runs_never_share_a_folder(make: Make, backend: Backend) -> None:
 
 
 def test_the_lock_of_a_killed_process_does_not_count(tmp_path: Path) -> None:
-    from splatmeter.train.lock import FolderLock
+    from splatmeter.train.folder_lock import FolderLock
 
     script = (
-        "import os, sys; from pathlib import Path; from splatmeter.train.lock import FolderLock;"
+        "import os, sys; from pathlib import Path; from splatmeter.train.folder_lock import FolderLock;"
         "lock = FolderLock(Path(sys.argv[1])); print('locked', flush=True); os.kill(os.getpid(), 9)"
     )
     dead = subprocess.run(
@@ -55,13 +55,13 @@ def test_the_lock_of_a_killed_process_does_not_count(tmp_path: Path) -> None:
 def test_a_disk_too_full_for_the_lock_is_told_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from splatmeter.train.lock import FolderLock
+    from splatmeter.train.folder_lock import FolderLock
 
     def full(*_: Any) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("splatmeter.train.lock.os.write", full)
+        patched.setattr("splatmeter.files.locks.Path.write_text", full)
         with pytest.raises(OutputError, match="No space left on device"):
             FolderLock(tmp_path)
     FolderLock(tmp_path).release()

@@ -16,7 +16,7 @@ from splatmeter.ops import FILTER_3D, GRADIENT_SUM, VISITS, Pinhole
 from splatmeter.photos.photo import read
 from splatmeter.scene.scene import load_scene
 from splatmeter.train import container
-from splatmeter.train.prediction import predict
+from splatmeter.train.memory_prediction import predict
 from splatmeter.train.progressive import Stage, Stages, parse
 
 SCHEDULE = "4:7,2:22"

@@ -10,9 +10,9 @@ import pytest
 from splatmeter.backend import Backend
 from splatmeter.errors import OutputError
 from splatmeter.events import Finished, Saved, Warned
-from splatmeter.train import checkpoint
+from splatmeter.train import checkpoint_names
 from splatmeter.train.loop import train
-from splatmeter.train.session import Session
+from splatmeter.train.output_folder import OutputFolder
 
 ALWAYS = 1e-9
 
@@ -50,7 +50,7 @@ def test_whoever_pulls_the_plug_loses_only_what_came_after_the_last_one(make, ba
         if isinstance(event, Saved) and event.content == "checkpoint" and "chkpnt7" in event.path:
             break
     events.close()
-    newest = checkpoint.newest(config.model_path)
+    newest = checkpoint_names.newest(config.model_path)
     assert newest is not None and newest.name == "chkpnt7.safety.safetensors"
 
 
@@ -60,7 +60,7 @@ def test_a_full_disk_costs_the_safety_and_not_the_run(
     def full(*_: object) -> None:
         raise OutputError("There is no space left on the disk.")
 
-    monkeypatch.setattr(Session, "save_checkpoint", full)
+    monkeypatch.setattr(OutputFolder, "save_checkpoint", full)
     events = list(train(make(iterations=3, checkpoint_minutes=ALWAYS), backend))
     assert isinstance(events[-1], Finished)
     warned = [event for event in events if isinstance(event, Warned)]

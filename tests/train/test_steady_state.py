@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from splatmeter import memory
+from splatmeter import process_memory
 from splatmeter.backend import TrainStep
 from splatmeter.ops import Pinhole, RasterSettings, Rates, Table, empty_table
 
@@ -54,10 +54,10 @@ class Training:
 def test_two_hundred_steps_after_the_first_allocate_nothing_lasting() -> None:
     training = Training()
     training.steps(10)
-    workspace, resident = training.workspace_bytes, memory.resident_bytes()
+    workspace, resident = training.workspace_bytes, process_memory.resident_bytes()
     training.steps(200)
     assert training.workspace_bytes == workspace
-    assert memory.resident_bytes() - resident < IMAGE_BYTES
+    assert process_memory.resident_bytes() - resident < IMAGE_BYTES
 
 
 def test_no_step_allocates_an_image() -> None:

@@ -67,7 +67,7 @@ def test_the_folder_is_laid_out_as_the_originals(make: Make, backend: Backend) -
 
 def test_saving_a_model_copies_only_a_block_of_rows(make: Make, backend: Backend) -> None:
     """A copy of the whole table would take 256 bytes a Gaussian: 51 MB here."""
-    from splatmeter.train.session import Session
+    from splatmeter.train.output_folder import OutputFolder
 
     table = empty_table(200_000)
     table.geometry[:, 6], table.geometry_moments[:, 0], table.geometry_moments[:, 12] = 1, 0.5, 0.25
@@ -75,9 +75,9 @@ def test_saving_a_model_copies_only_a_block_of_rows(make: Make, backend: Backend
     adam.advance(Rates(0.1, 0.2, 0.3, 0.4, 0.5, 0.6))
     model = backend.upload(table, adam.state())
     state: Any = SimpleNamespace(model=model, step=1)
-    with Session(make()) as session:
+    with OutputFolder(make()) as output:
         tracemalloc.start()
-        files = [saved.path for saved in session.save_model(state)]
+        files = [saved.path for saved in output.save_model(state)]
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert peak < 30e6

@@ -24,7 +24,7 @@ from splatmeter.events import (
 )
 from splatmeter.train import container
 from splatmeter.train.loop import train
-from splatmeter.train.prediction import Prediction
+from splatmeter.train.memory_prediction import Prediction
 
 BLACK_HOLE = (math.nan, math.nan, math.nan)
 
@@ -81,7 +81,7 @@ def test_a_broken_state_is_not_saved_over_a_good_one(make: Make, backend: Backen
 def test_a_run_that_cannot_fit_does_not_start(
     make: Make, backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("splatmeter.memory.available_bytes", lambda: 2**20)
+    monkeypatch.setattr("splatmeter.process_memory.available_bytes", lambda: 2**20)
     config = make()
     with pytest.raises(NotEnoughMemory, match=r"needs about .* but only 1.0 MiB"):
         run(config, backend)
@@ -208,7 +208,7 @@ def test_growth_that_does_not_fit_ends_with_a_checkpoint_to_go_on_from(
     with pytest.raises(NotEnoughMemory, match=r"Densification wants .* --max-gaussians 120"):
         for event in train(config, backend):
             events.append(event)
-            monkeypatch.setattr("splatmeter.memory.available_bytes", lambda: 1000)
+            monkeypatch.setattr("splatmeter.process_memory.available_bytes", lambda: 1000)
     assert isinstance(events[-1], Failed) and events[-1].step == 10
     monkeypatch.undo()
     run(make(resume=True, checkpoint_iterations=(40,)), backend)

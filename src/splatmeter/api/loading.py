@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
-from splatmeter.api.engine import engine_of
-from splatmeter.api.given import folder_given, in_python
+from splatmeter.api.lazy_engine import engine_of
 from splatmeter.api.model import Model
+from splatmeter.api.passed_options import folder_given, in_python
 from splatmeter.models import drawing, opening
 from splatmeter.train.config import TrainConfig
 

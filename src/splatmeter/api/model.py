@@ -11,21 +11,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from splatmeter.api.engine import engine_of
-from splatmeter.api.given import folder_given, in_python
+from splatmeter.api.lazy_engine import engine_of
+from splatmeter.api.passed_options import folder_given, in_python
 from splatmeter.api.picture import Picture
 from splatmeter.backend import Backend
 from splatmeter.backend import Model as EngineModel
 from splatmeter.camera.camera import Camera, checked
 from splatmeter.errors import UsageError
-from splatmeter.evaluate.exposure import ExposureProtocol
+from splatmeter.evaluate.exposure_fit import ExposureProtocol
 from splatmeter.evaluate.protocol import Report, evaluate_views
 from splatmeter.gaussians import active, gaussians
 from splatmeter.gaussians.harmonics import dc_from_rgb
 from splatmeter.models import writing
 from splatmeter.models.writing import Form
 from splatmeter.ops import F32, RasterSettings, Table
-from splatmeter.page import make
+from splatmeter.page import from_model
 from splatmeter.page.viewpoints import Viewpoint
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.scene.scene import View
@@ -252,13 +252,13 @@ class Model:
         return target
 
     def _page(self, title: str, cameras: Sequence[Camera]) -> str:
-        if self.count > make.MOST_GAUSSIANS:
+        if self.count > from_model.MOST_GAUSSIANS:
             raise UsageError(
                 f"This model has {count_text(self.count)} Gaussians, more than a browser can hold; `select` "
-                f"at most {count_text(make.MOST_GAUSSIANS)} of them."
+                f"at most {count_text(from_model.MOST_GAUSSIANS)} of them."
             )
         views = [Viewpoint(checked(camera)) for camera in cameras]
-        return make.made(self._table, self.sh_degree, self.settings, views, title).html
+        return from_model.made(self._table, self.sh_degree, self.settings, views, title).html
 
     def __repr__(self) -> str:
         counted = "1 Gaussian" if self.count == 1 else f"{count_text(self.count)} Gaussians"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from splatmeter.backend import Rendering
 from splatmeter.camera.camera import Camera
 from splatmeter.errors import OutputError, UsageError
-from splatmeter.render.rendering import to_8bit
+from splatmeter.render.pictures import to_8bit
 
 
 class Picture:

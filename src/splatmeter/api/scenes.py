@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from splatmeter.api.given import folder_given, in_python, settings
 from splatmeter.api.model import Model
+from splatmeter.api.passed_options import folder_given, in_python, settings
 from splatmeter.errors import UsageError
-from splatmeter.evaluate.exposure import ExposureProtocol
+from splatmeter.evaluate.exposure_fit import ExposureProtocol
 from splatmeter.evaluate.protocol import Report
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.scene import scene as scenes

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from splatmeter.api.given import folder_given, in_python, settings
 from splatmeter.api.options import TrainOptions
+from splatmeter.api.passed_options import folder_given, in_python, settings
 from splatmeter.backends.registry import backend
 from splatmeter.errors import UsageError
 from splatmeter.events import Event, Finished
@@ -20,8 +20,8 @@ from splatmeter.scene.scene import detect
 from splatmeter.train import loop
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.earlier import earlier_settings, planned_settings
+from splatmeter.train.output_folder import refuse_used_folder
 from splatmeter.train.presets import PRESETS
-from splatmeter.train.session import refuse_used_folder
 
 if sys.version_info >= (3, 11):
     from typing import Unpack
@@ -72,7 +72,7 @@ class Training(Iterator[Event]):
         >>> done.reason, done.step
         ('completed', 20)
         """
-        from splatmeter.listeners.line import LineProgress
+        from splatmeter.listeners.notebook_line import LineProgress
 
         line = LineProgress(stream)
         last: Event | None = None

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from splatmeter import memory
+from splatmeter import process_memory
 from splatmeter.backend import Change, EngineMemory, Exposures, GrowthRule, OptimizerState, TrainStep
-from splatmeter.backends import exposure
+from splatmeter.backends import exposure_step
 from splatmeter.backends.kernels import Kernels, Picture, exploration
 from splatmeter.backends.lazy_adam import LazyAdam, LazyTable, Pending, lazy
 from splatmeter.densify import prune
@@ -59,10 +59,10 @@ def host_memory(
         per_gaussian=per_gaussian,
         per_pixel=per_pixel,
         fixed=fixed,
-        available=lambda: memory.available_bytes(),
-        held=lambda: memory.resident_bytes(),
-        peak=lambda: memory.peak_bytes(),
-        reset_peak=lambda: memory.reset_peak(),
+        available=lambda: process_memory.available_bytes(),
+        held=lambda: process_memory.resident_bytes(),
+        peak=lambda: process_memory.peak_bytes(),
+        reset_peak=lambda: process_memory.reset_peak(),
         buffers=buffers,
         per_pair=per_pair,
     )
@@ -159,7 +159,7 @@ class HostModel(ABC):
         finally:
             if self._whole():
                 self._take_up(optimizer)
-            memory.give_back()  # holes that the old arrays leave are too small for the next, larger ones
+            process_memory.give_back()  # the old arrays' holes are too small for the next, larger ones
         return operation.change
 
     def _require_room(self, change: Change) -> None:
@@ -261,7 +261,7 @@ class ComposedModel(HostModel):
             return similarity, True
         self._kernels.backward_and_update(tape, gradient, self._adam.next_step(order.rates))
         if order.exposure is not None and self._exposures is not None:
-            exposure.learn(self._exposures, order.exposure, of_exposure)
+            exposure_step.learn(self._exposures, order.exposure, of_exposure)
         self._adam.advance(order.rates)
         if self._adam.settling:
             self._kernels.settle(self._owing())

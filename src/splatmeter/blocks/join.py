@@ -19,16 +19,16 @@ import numpy as np
 
 from splatmeter import __version__
 from splatmeter.backend import Backend
-from splatmeter.blocks.folder import JOINED
 from splatmeter.blocks.pieces import Piece, Pieces
+from splatmeter.blocks.plan_folder import JOINED
 from splatmeter.errors import InputError, OutputError
+from splatmeter.files.atomic import write_text
 from splatmeter.gaussians import gaussians, ply
-from splatmeter.gaussians.atomic import replacing
 from splatmeter.ops import GEOMETRY_WIDTH, HARMONICS_WIDTH, MEANS, Table, empty_table
 from splatmeter.scene.scene import Scene, fingerprint
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.losses import Losses
-from splatmeter.train.session import Session
+from splatmeter.train.output_folder import OutputFolder
 from splatmeter.train.state import TrainingState, view_sampler
 
 WORK = ".joining"
@@ -46,21 +46,20 @@ def join(pieces: Pieces, scene: Scene, config: TrainConfig, backend: Backend) ->
         )
     (out / JOINED).unlink(missing_ok=True)
     config = dataclasses.replace(config, iterations=pieces.step)
-    with Session(dataclasses.replace(config, overwrite=True, resume=False)) as session:
-        session.config = config
+    with OutputFolder(dataclasses.replace(config, overwrite=True, resume=False)) as output:
+        output.config = config
         with _working_folder(out) as work:
             table, kept = _gathered(pieces, work)
             model = backend.upload(table)
             if config.uses_filter_3d:
                 model.refresh_filter([view.camera for view in scene.train])
-            session.describe(scene)
+            output.describe(scene)
             state = TrainingState(
                 model, Losses(config.lambda_dssim), view_sampler(scene, config), step=pieces.step
             )
-            saved = [{"path": event.path, "sha256": event.sha256} for event in session.save_model(state)]
+            saved = [{"path": event.path, "sha256": event.sha256} for event in output.save_model(state)]
             record = _record(pieces, kept, table.count, saved)
-            with replacing(out / JOINED) as file:
-                file.write(json.dumps(record, indent=1).encode())
+            write_text(out / JOINED, json.dumps(record, indent=1))
     return record
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.blocks import grid
-from splatmeter.blocks.folder import SCENE
 from splatmeter.blocks.grid import Grid
+from splatmeter.blocks.plan_folder import SCENE
 from splatmeter.blocks.runs import PLACELESS, Trained, differences, reached, settings_of, trained
 from splatmeter.errors import InputError, MissingFile, UsageError
 from splatmeter.scene import block as block_scene

@@ -12,14 +12,14 @@ import json
 from pathlib import Path
 
 from splatmeter.backend import Backend
-from splatmeter.blocks.folder import JOINED
+from splatmeter.blocks.plan_folder import JOINED
 from splatmeter.gaussians import ply
 from splatmeter.ops import empty_table
 from splatmeter.scene.scene import Scene
-from splatmeter.train import checkpoint
+from splatmeter.train import checkpoint_names
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.losses import Losses
-from splatmeter.train.session import Session
+from splatmeter.train.output_folder import OutputFolder
 from splatmeter.train.state import TrainingState, view_sampler
 from splatmeter.units import bytes_text, count_text
 
@@ -49,7 +49,7 @@ class Polish:
 
     def begin(self, scene: Scene, backend: Backend) -> None:
         """A checkpoint to go on from, where there is none yet: the optimizer begins anew."""
-        if checkpoint.newest(self.out) is not None:
+        if checkpoint_names.newest(self.out) is not None:
             return
         file = self.out / "point_cloud" / f"iteration_{self.joined_at}" / "point_cloud.ply"
         read = ply.read_model(file).table
@@ -64,8 +64,8 @@ class Polish:
             grown=self.joined_at,
             sh_degree=self.config.sh_degree,
         )
-        with Session(self.config) as session:
-            session.save_checkpoint(state, scene, backend.facts, 0.0, safety=True)
+        with OutputFolder(self.config) as output:
+            output.save_checkpoint(state, scene, backend.facts, 0.0, safety=True)
 
 
 def polish_of(config: TrainConfig, steps: int) -> Polish:

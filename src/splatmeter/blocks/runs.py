@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from splatmeter.blocks.folder import SCENE, Plan, Planned, run_folder
+from splatmeter.blocks.plan_folder import SCENE, Plan, Planned, run_folder
 from splatmeter.errors import InputError
 from splatmeter.events import Event, Finished, Progress, from_line
-from splatmeter.train import checkpoint
+from splatmeter.train import checkpoint_names
 from splatmeter.train.config import TrainConfig, from_json
-from splatmeter.train.session import CONFIG, EVENTS, holds_run
+from splatmeter.train.output_folder import CONFIG, EVENTS, holds_run
 
 TAIL = 2**16
 """Bytes at the end of the events in which the last one is looked for."""
@@ -82,14 +82,14 @@ def settings_of(folder: Path) -> TrainConfig | None:
 
 def reached(folder: Path) -> int:
     """Steps of the newest checkpoint."""
-    found = checkpoint.newest(folder)
+    found = checkpoint_names.newest(folder)
     return 0 if found is None else int("".join(filter(str.isdecimal, found.name.split(".")[0])))
 
 
 def block_config(out: Path, plan: Plan, block: Planned) -> TrainConfig:
     """Of an ordinary run: from the newest checkpoint where there is one, else from the beginning."""
     folder, whole = run_folder(out, block.name), from_json(plan.config)
-    begun = checkpoint.newest(folder) is not None
+    begun = checkpoint_names.newest(folder) is not None
     return dataclasses.replace(
         settings_for(whole, plan, block),
         source_path=folder / SCENE,

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from splatmeter.backend import Backend
-from splatmeter.blocks.folder import Plan
+from splatmeter.blocks.plan_folder import Plan
 from splatmeter.blocks.planning import Division
 from splatmeter.blocks.runs import settings_for
 from splatmeter.errors import CardUnavailable, NotEnoughMemory
 from splatmeter.scene.scene import Scene
 from splatmeter.train.assemble import predicted
 from splatmeter.train.config import TrainConfig
-from splatmeter.train.prediction import Prediction
+from splatmeter.train.memory_prediction import Prediction
 from splatmeter.units import bytes_text, count_text, duration_text
 
 HEAD = ("block", "photos", "points", "stand-ins", "Gaussians at most", "memory")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from splatmeter.camera.given import F64, kind, vector
 from splatmeter.camera.lens import Intrinsics, lens, side
+from splatmeter.camera.passed_numbers import F64, kind, vector
 from splatmeter.camera.pose import rigid, unit
 from splatmeter.errors import UsageError
 

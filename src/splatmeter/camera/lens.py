@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TypedDict
 
-from splatmeter.camera.given import number
+from splatmeter.camera.passed_numbers import number
 from splatmeter.errors import UsageError
 
 LARGEST_SIDE = 32_768

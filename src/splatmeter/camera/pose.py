@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from splatmeter.camera.given import F64, numbers, require_finite
+from splatmeter.camera.passed_numbers import F64, numbers, require_finite
 from splatmeter.errors import UsageError
 
 LARGEST_ERROR = 1e-3

@@ -23,7 +23,7 @@ from splatmeter.capture.engine import Tell
 from splatmeter.capture.fusion import Fusion
 from splatmeter.capture.sweep import PLANES, Grey, Near, refine, sweep
 from splatmeter.ops import F64, Pinhole
-from splatmeter.scene.camera import pinhole
+from splatmeter.scene.camera_files import pinhole
 from splatmeter.scene.colmap import read_frames
 from splatmeter.scene.colmap_binary import with_more_points
 from splatmeter.scene.frames import Frame, read_bytes

@@ -18,7 +18,7 @@ from splatmeter.capture.more_points import add_points
 from splatmeter.capture.pairs import chosen_matching, chunks, planned
 from splatmeter.capture.work import Work
 from splatmeter.errors import InputError
-from splatmeter.memory import peak_bytes, reset_peak
+from splatmeter.process_memory import peak_bytes, reset_peak
 
 FEWEST_PAIRS, MOST_PAIRS = 100, 500
 """Matched in one call: what is lost at most when the process is killed. Each call prepares the features of

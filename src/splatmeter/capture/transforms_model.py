@@ -10,7 +10,7 @@ import numpy as np
 from splatmeter.errors import InputError
 from splatmeter.photos.photo import size_of
 from splatmeter.scene import nerfstudio
-from splatmeter.scene.camera import Intrinsics, looked_at, pinhole, quaternion_of_rotation
+from splatmeter.scene.camera_files import Intrinsics, looked_at, pinhole, quaternion_of_rotation
 from splatmeter.scene.colmap_binary import ColmapCamera, ColmapImage
 from splatmeter.scene.frames import read_bytes
 from splatmeter.scene.nerfstudio import FISHEYE, Lens

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from splatmeter.cli.nearest import unknown_option
+from splatmeter.cli.complaints import complaint
 from splatmeter.errors import UsageError
 
 Configuration = TypeVar("Configuration")
@@ -16,9 +15,6 @@ Configuration = TypeVar("Configuration")
 IGNORED_SWITCHES = ("--convert-shs-python", "--compute-cov3d-python", "--debug", "--detect-anomaly")
 IGNORED_VALUES = ("--ip", "--port", "--debug-from", "--data-device")
 """The original's flags that have no meaning here: accepted, so that its command lines keep working."""
-
-_BOX = str.maketrans({character: " " for character in "╭╮╰╯│─━┃┏┓┗┛"})
-_ASIDES = ("For full helptext", "Argument helptext", "─" * 8)
 
 
 def parse(
@@ -36,26 +32,13 @@ def parse(
 
     aliases = {_dashed(name): _dashed(option) for name, option in (short or {}).items()}
     words = normalise(argv, aliases)
-    complaint = io.StringIO()
     try:
-        with contextlib.redirect_stderr(complaint):
+        with contextlib.redirect_stderr(io.StringIO()):
             return tyro.cli(cls, prog=prog, args=words, description=description + _listing(aliases))
     except SystemExit as ending:
         if not ending.code:
             raise
-        unknown = unknown_option(words, {*spelled_options(cls), *aliases})
-        told = f"{unknown} See {prog} --help" if unknown else _sentence(complaint.getvalue(), prog)
-        raise UsageError(told) from None
-
-
-def spelled_options(cls: Any) -> set[str]:
-    """As they are spelled on the command line."""
-    named = {"--help", "-h"}
-    for field in dataclasses.fields(cls):
-        if "Positional" not in str(field.type):
-            word = field.name.replace("_", "-")
-            named |= {f"--{word}", f"--no-{word}"} if field.type in ("bool", bool) else {f"--{word}"}
-    return named
+        raise UsageError(f"{complaint(cls, words, aliases)} See {prog} --help") from None
 
 
 def without_ignored(words: Sequence[str]) -> list[str]:
@@ -117,19 +100,6 @@ def _dashed(name: str) -> str:
 def _listing(aliases: Mapping[str, str]) -> str:
     flags = [f"{name} {option}" for name, option in aliases.items() if not name.startswith("--")]
     return "\n\nShort forms: " + ", ".join(flags) + "." if flags else ""
-
-
-def _sentence(complaint: str, prog: str) -> str:
-    """What the parser says inside its box, without the box and without the help it repeats."""
-    kept: list[str] = []
-    for line in complaint.splitlines()[1:]:
-        if any(aside in line for aside in _ASIDES):
-            if kept and "Perhaps you meant" not in complaint:
-                break
-            continue
-        kept.append(line.translate(_BOX).strip())
-    text = " ".join(filter(None, kept)).rstrip(".") or "these arguments cannot be understood"
-    return f"{text}. See {prog} --help"
 
 
 def options_of(values: object, defaults: Mapping[str, object]) -> list[str]:

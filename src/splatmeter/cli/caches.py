@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from splatmeter.places import IN_USE, alone_with, cache_folder
+from splatmeter.files.locks import IN_USE, alone_with
+from splatmeter.places import cache_folder
 
 ABANDONED_AFTER_SECONDS = 3600.0
 """A folder without a mark of use may just be beginning."""

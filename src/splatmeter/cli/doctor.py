@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from splatmeter import __version__, memory
+from splatmeter import __version__, process_memory
 from splatmeter.cli import arguments, caches
 from splatmeter.errors import CardUnavailable, SplatmeterError, UsageError
 from splatmeter.places import cache_folder
@@ -34,7 +34,7 @@ Examples:
   splatmeter doctor --json
   splatmeter doctor --clean --dry-run"""
 
-REQUIRED = ("numpy", "pillow", "psutil", "rich", "safetensors", "tyro")
+REQUIRED = ("filelock", "numpy", "pillow", "psutil", "rich", "safetensors", "tyro")
 EXTRAS = {
     "torch": "reference backend, LPIPS, import of .pth checkpoints: pip install 'splatmeter[torch]'",
     "tensorboardX": "writing for TensorBoard: pip install 'splatmeter[tensorboard]'",
@@ -190,7 +190,7 @@ def _memory() -> Finding:
 
     from splatmeter.backends.native import BYTES_PER_GAUSSIAN
 
-    free, total = memory.available_bytes(), psutil.virtual_memory().total
+    free, total = process_memory.available_bytes(), psutil.virtual_memory().total
     said = f"{bytes_text(free)} available of {bytes_text(total)}"
     room = int(free / BYTES_PER_GAUSSIAN)
     if free < LITTLE_MEMORY:

@@ -11,8 +11,8 @@ from splatmeter.photos.whole import require_whole
 from splatmeter.scene.scene import Scene, load_scene
 from splatmeter.train.assemble import predicted
 from splatmeter.train.config import TrainConfig, to_json
+from splatmeter.train.memory_prediction import Prediction
 from splatmeter.train.plan import read as read_plan
-from splatmeter.train.prediction import Prediction
 from splatmeter.units import bytes_text, count_text, duration_text
 
 

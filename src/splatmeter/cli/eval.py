@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from splatmeter import memory
+from splatmeter import process_memory
 from splatmeter.cli import arguments, models
 from splatmeter.cli.models import ModelArguments, say
 from splatmeter.errors import MissingExtra, MissingFile, UsageError
 from splatmeter.evaluate import results
-from splatmeter.evaluate.exposure import PROTOCOLS, ExposureProtocol
+from splatmeter.evaluate.exposure_fit import PROTOCOLS, ExposureProtocol
 from splatmeter.evaluate.lpips import Lpips
 from splatmeter.evaluate.metrics import Pixels
 from splatmeter.evaluate.protocol import TRAIN_VIEWS, Perceptual, Report, evaluate_views, evenly, means_of
@@ -127,7 +127,7 @@ def evaluate(opened: Opened, chosen: EvalArguments, scales: Sequence[int]) -> di
         say("The run kept no test views (trained without --eval): only training views are judged.")
     backend = chosen.engine()
     model = backend.upload(finite_table(opened, say))
-    memory.reset_peak()
+    process_memory.reset_peak()
     with ExitStack() as stack:
         judge = Judging(
             render=lambda view: model.render(view.camera, settings).color,
@@ -247,7 +247,7 @@ def _about(opened: Opened, settings: Any, config: Any, chosen: EvalArguments) ->
         "compensate": settings.compensate,
         "sh_degree": settings.sh_degree,
         "backend": chosen.backend,
-        "peak_memory_bytes": memory.peak_bytes(),
+        "peak_memory_bytes": process_memory.peak_bytes(),
     }
 
 

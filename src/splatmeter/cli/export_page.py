@@ -20,10 +20,10 @@ from splatmeter.errors import InputError, SplatmeterError, UsageError
 from splatmeter.evaluate.metrics import psnr
 from splatmeter.models.opening import Opened, finite_table
 from splatmeter.ops import Pinhole, RasterSettings, Table
-from splatmeter.page import make, photos, quantise, viewpoints
-from splatmeter.page.make import MOST_GAUSSIANS, Made
+from splatmeter.page import compared_photos, from_model, quantise, viewpoints
+from splatmeter.page.from_model import MOST_GAUSSIANS, Made
 from splatmeter.page.viewpoints import Viewpoint
-from splatmeter.render.rendering import to_8bit
+from splatmeter.render.pictures import to_8bit
 from splatmeter.scene.scene import load_scene
 from splatmeter.train.config import PLAIN_KERNEL_SIZE
 from splatmeter.units import count_text
@@ -50,7 +50,7 @@ def made(opened: Opened, wishes: PageWishes) -> Made:
     settings, views = _settings(opened, wishes), _views(opened, wishes)
     if not table.count:
         raise InputError(f"{opened.path} holds no Gaussians to show.")
-    return make.made(table, degree, settings, views, title, held_out_psnr(opened))
+    return from_model.made(table, degree, settings, views, title, held_out_psnr(opened))
 
 
 # ---- what is drawn ----------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def _views(opened: Opened, wishes: PageWishes) -> list[Viewpoint]:
         return known_cameras(opened.folder)
     held_out = {view.name for view in scene.test}
     views = sorted((*scene.train, *scene.test), key=lambda view: view.name)
-    return photos.viewpoints(views, [view.name in held_out for view in views], wishes.with_photos)
+    return compared_photos.viewpoints(views, [view.name in held_out for view in views], wishes.with_photos)
 
 
 def known_cameras(folder: Path | None) -> list[Viewpoint]:

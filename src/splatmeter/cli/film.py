@@ -14,7 +14,7 @@ from PIL import Image
 from splatmeter.errors import OutputError, UsageError
 from splatmeter.evaluate.metrics import Pixels
 from splatmeter.evaluate.renders import write_png
-from splatmeter.gaussians.atomic import replacing
+from splatmeter.files.atomic import replacing
 
 Saver = Callable[[Path, Iterator[Pixels], int], None]
 

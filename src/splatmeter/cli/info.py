@@ -17,7 +17,8 @@ from splatmeter.errors import MissingFile
 from splatmeter.formats.registry import read_model
 from splatmeter.gaussians.inspect import Description, describe
 from splatmeter.models import opening
-from splatmeter.models.settings import run_config
+from splatmeter.models.run_settings import run_config
+from splatmeter.train import checkpoint_names
 from splatmeter.units import bytes_text, count_text, duration_text
 
 DESCRIPTION = """Tell what is in a model file, a checkpoint or a run folder.
@@ -50,7 +51,7 @@ def run(words: Sequence[str]) -> int:
 def inspect(path: Path) -> dict[str, Any]:
     if path.is_dir() and not (path / "point_cloud.ply").is_file():
         return _run_record(path)
-    if path.suffix == ".safetensors":
+    if path.suffix == checkpoint_names.SUFFIX:
         return _checkpoint_record(path)
     file = path / "point_cloud.ply" if path.is_dir() else path
     return {"kind": "model", "path": str(file), "file_bytes": file.stat().st_size} | dataclasses.asdict(
@@ -59,7 +60,7 @@ def inspect(path: Path) -> dict[str, Any]:
 
 
 def _run_record(folder: Path) -> dict[str, Any]:
-    saved, checkpoints = opening.saved_models(folder), opening.saved_checkpoints(folder)
+    saved, checkpoints = opening.saved_models(folder), checkpoint_names.saved(folder)
     config = run_config(folder)
     if not opening.is_run(folder) and not checkpoints:
         raise MissingFile(f"{folder} is neither a run folder nor a model.")
@@ -84,9 +85,10 @@ def _planned_steps(folder: Path) -> int | None:
 
 def _checkpoint_record(path: Path) -> dict[str, Any]:
     """Reads all of it: that the file is whole is part of the answer."""
-    from splatmeter.train import container
+    from splatmeter.train import checkpoint_content
 
-    arrays, state = container.read(path)
+    found = checkpoint_content.read(path)
+    arrays, state = found.arrays, found.record
     config, timing = state.get("config") or {}, state.get("timing")
     return {
         "kind": "checkpoint",

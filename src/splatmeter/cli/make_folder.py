@@ -12,8 +12,8 @@ from typing import Any
 from splatmeter.capture.place import writing
 from splatmeter.capture.work import write_whole
 from splatmeter.errors import OutputError
-from splatmeter.models.settings import run_config
-from splatmeter.train.session import holds_run
+from splatmeter.models.run_settings import run_config
+from splatmeter.train.output_folder import holds_run
 
 NAME = "make.json"
 MADE_BY = "splatmeter make"

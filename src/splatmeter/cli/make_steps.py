@@ -18,10 +18,12 @@ from splatmeter.cli.main import carried_out
 from splatmeter.cli.make_folder import Folder
 from splatmeter.cli.models import say
 from splatmeter.errors import CheckpointError
-from splatmeter.models.opening import saved_checkpoints
-from splatmeter.models.settings import run_config
+from splatmeter.files.ply_header import read_header
+from splatmeter.gaussians.ply import ADVICE
+from splatmeter.models.run_settings import run_config
 from splatmeter.scene.scene import SceneOptions, load_scene
-from splatmeter.train.session import holds_run
+from splatmeter.train import checkpoint_names
+from splatmeter.train.output_folder import holds_run
 from splatmeter.units import bytes_text, count_text
 
 FEWEST_TO_HOLD_OUT = 8
@@ -124,7 +126,7 @@ class Training:
         model = self.task.folder.model
         if not model.is_dir() or not holds_run(model):
             return []
-        config, reached = run_config(model), max(saved_checkpoints(model), default=None)
+        config, reached = run_config(model), max(checkpoint_names.saved(model), default=None)
         useful = config is not None and reached is not None and reached < config.iterations
         return ["--resume"] if useful and not self._older_than_scene() else ["--overwrite"]
 
@@ -205,9 +207,8 @@ def _model_facts(model: Path | None) -> tuple[int, int]:
     if model is None:
         return 0, 0
     with model.open("rb") as stream:
-        head = stream.read(2**14).split(b"end_header")[0].decode("ascii", "replace")
-    count = next((line.split()[-1] for line in head.splitlines() if line.startswith("element vertex")), "0")
-    return int(model.parent.name.removeprefix("iteration_")), int(count)
+        _, vertex = read_header(stream, model, ADVICE).before("vertex")
+    return int(model.parent.name.removeprefix("iteration_")), vertex.count if vertex else 0
 
 
 def _photos(count: int) -> str:

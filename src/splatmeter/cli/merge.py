@@ -16,7 +16,7 @@ from splatmeter.cli import arguments
 from splatmeter.cli.train_blocks import joined_lines
 from splatmeter.errors import OutputError
 from splatmeter.scene.scene import load_scene
-from splatmeter.train.session import holds_run
+from splatmeter.train.output_folder import holds_run
 
 DESCRIPTION = """Join the blocks of a scene to one model.
 

@@ -13,7 +13,7 @@ def unknown_option(words: Sequence[str], known: Collection[str]) -> str:
     """One sentence about the first option that is none, or nothing where all are known."""
     for word in words:
         name = word.partition("=")[0]
-        if _is_option(name) and name not in known:
+        if is_option(name) and name not in known:
             return f"There is no option {name[:60]}.{suggestion(name, known)}"
     return ""
 
@@ -25,6 +25,6 @@ def suggestion(word: str, known: Collection[str]) -> str:
     return f" Did you mean {nearest[0]}?" if nearest else ""
 
 
-def _is_option(word: str) -> bool:
+def is_option(word: str) -> bool:
     """-5 and -.5 are numbers."""
     return len(word) > 1 and word[0] == "-" and not word[1].isdigit() and word[1] != "."

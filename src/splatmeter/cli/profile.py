@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from splatmeter.backends.registry import checked_threads
 from splatmeter.cli import arguments
 from splatmeter.errors import OutputError, UsageError
+from splatmeter.files.atomic import write_text
 
 if TYPE_CHECKING:
     from splatmeter.backend import Backend, Model
@@ -37,7 +38,8 @@ scene. They hardly move (the learning rates are tiny), so every step does the wo
 the table tells milliseconds, its share of the step, and what share of the machine's limit it reaches:
 arithmetic (fused multiply-adds) or memory bandwidth, whichever binds, both measured here first. The work of a
 pass is counted, not guessed; cli/profile_work.py says how. On a card the limits are computed from its clocks,
-and what a kernel must move and issue is a model: backends/cuda/work.py. Nothing else should run meanwhile.
+and what a kernel must move and issue is a model: backends/cuda/work_model.py. Nothing else should run
+meanwhile.
 
 Examples:
   splatmeter profile
@@ -292,8 +294,4 @@ def table_text(record: dict[str, Any]) -> str:
 
 
 def write(path: Path, record: dict[str, Any]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
-    except OSError as problem:
-        raise OutputError(f"{path} cannot be written ({problem.strerror}). Choose another file.") from None
+    write_text(path, json.dumps(record, indent=1) + "\n")

@@ -17,7 +17,7 @@ from splatmeter.models.opening import Opened, finite_table, open_model
 from splatmeter.ops import Pinhole
 from splatmeter.photos.photo import read
 from splatmeter.render.path import orbit
-from splatmeter.render.rendering import to_8bit
+from splatmeter.render.pictures import to_8bit
 from splatmeter.scene.scene import Scene
 
 DESCRIPTION = """Render test views, training views, or a camera path.

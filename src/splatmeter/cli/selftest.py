@@ -21,9 +21,9 @@ DESCRIPTION = """Compare each operation of a graphics card with the CPU engine, 
 The scenes are made on the spot. Without --quick a large one follows: 200,000 Gaussians at 1297x840 pixels,
 which is mostly the CPU's time, and the same training must give the same bits in 20 runs, half of them beside
 other work on the card. Milliseconds are the card's own; the limits beside them are computed from its clocks,
-and what a kernel must move and issue is a model (backends/cuda/work.py). The text names no folders and no
-machine: send it as docs/cards/README.md says. Exit code 0: all is right; 1: something is not; 69: there is no
-card that can be used.
+and what a kernel must move and issue is a model (backends/cuda/work_model.py). The text names no folders and
+no machine: send it as docs/cards/README.md says. Exit code 0: all is right; 1: something is not; 69: there
+is no card that can be used.
 
 Examples:
   splatmeter selftest

@@ -125,7 +125,7 @@ def run(words: Sequence[str]) -> int:
     if chosen.source_path == Path():
         raise UsageError("Which scene? Pass its folder with -s. See splatmeter train --help")
     from splatmeter.cli import train_blocks
-    from splatmeter.train.session import with_output_folder
+    from splatmeter.train.output_folder import with_output_folder
 
     config = with_output_folder(chosen.config())
     if train_blocks.concerns(config, chosen):
@@ -177,7 +177,7 @@ def _chosen(kept: list[str]) -> TrainArguments:
 def _earlier(folder: Path) -> dict[str, Any]:
     if not (folder / "blocks.json").is_file():
         return earlier_settings(folder)
-    from splatmeter.blocks.settings import divided_settings
+    from splatmeter.blocks.divided_settings import divided_settings
 
     return divided_settings(folder)
 
@@ -247,7 +247,7 @@ def dry_run(config: TrainConfig, chosen: TrainArguments) -> None:
 def listeners(config: TrainConfig, chosen: TrainArguments) -> list[Listener]:
     from splatmeter.listeners.json_lines import JsonLines, StreamLines
     from splatmeter.listeners.progress import progress_for
-    from splatmeter.train.session import EVENTS
+    from splatmeter.train.output_folder import EVENTS
 
     assert config.model_path is not None
     present: list[Listener] = [JsonLines(config.model_path / EVENTS)]
@@ -282,7 +282,7 @@ def follow(
 ) -> int:
     """Trains to the end or to the first signal; the exit code tells which."""
     from splatmeter.train.loop import train
-    from splatmeter.train.session import way_on
+    from splatmeter.train.output_folder import way_on
 
     last: Event | None = None
     with caught_signals() as caught:

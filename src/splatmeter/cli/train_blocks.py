@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from splatmeter.backend import Backend
-from splatmeter.blocks import folder as divided
+from splatmeter.blocks import plan_folder as divided
 from splatmeter.blocks import runs
 from splatmeter.blocks.carrying import (
     BlockCommand,
@@ -21,10 +21,10 @@ from splatmeter.blocks.carrying import (
     end_with_parent,
     one_after_the_other,
 )
-from splatmeter.blocks.folder import Plan
 from splatmeter.blocks.grid import parse as parse_grid
 from splatmeter.blocks.join import is_joined, join
 from splatmeter.blocks.pieces import gathered
+from splatmeter.blocks.plan_folder import Plan
 from splatmeter.blocks.planning import planned
 from splatmeter.blocks.polish import Polish, polish_of
 from splatmeter.blocks.table import BlockTable
@@ -34,8 +34,8 @@ from splatmeter.photos.whole import require_whole
 from splatmeter.scene.scene import Scene, fingerprint, load_scene
 from splatmeter.shell import command_text
 from splatmeter.train.config import TrainConfig, to_json
-from splatmeter.train.lock import FolderLock
-from splatmeter.train.session import way_on
+from splatmeter.train.folder_lock import FolderLock
+from splatmeter.train.output_folder import way_on
 from splatmeter.units import count_text
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from splatmeter.errors import InputError, MissingExtra, UsageError
 from splatmeter.evaluate.lpips_weights import find
 from splatmeter.evaluate.metrics import Pixels
 from splatmeter.evaluate.renders import write_png
-from splatmeter.places import IN_USE, Hold
+from splatmeter.files.locks import IN_USE, Hold
 
 CONVENTIONS = ("unit", "signed")
 """'unit': pictures in [0, 1], as the original feeds them; 'signed': [-1, 1], as LPIPS was trained."""

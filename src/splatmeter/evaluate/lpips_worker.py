@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from splatmeter.errors import SplatmeterError
-from splatmeter.memory import peak_bytes
+from splatmeter.process_memory import peak_bytes
 
 
 def main() -> int:

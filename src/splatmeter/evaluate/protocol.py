@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
-from splatmeter.evaluate.exposure import NONE, fitted, judged
+from splatmeter.evaluate.exposure_fit import NONE, fitted, judged
 from splatmeter.evaluate.metrics import Pixels, SimilarityFunction, measure
 from splatmeter.ops import F32
 from splatmeter.photos.cache import PhotoCache
-from splatmeter.render.rendering import box_average, shrunk, to_8bit
+from splatmeter.render.pictures import box_average, shrunk, to_8bit
 from splatmeter.scene.scene import View
 
 TRAIN_VIEWS = 5

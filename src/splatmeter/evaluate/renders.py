@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 from splatmeter.evaluate.metrics import Pixels
-from splatmeter.gaussians.atomic import replacing
+from splatmeter.files.atomic import replacing
 
 DIFFERENCE_GAIN = 4
 """Differences are shown four times as bright: 1/4 of the range is white."""

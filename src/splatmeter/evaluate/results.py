@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import InputError
-from splatmeter.evaluate.exposure import NONE
+from splatmeter.evaluate.exposure_fit import NONE
 from splatmeter.evaluate.protocol import Report
-from splatmeter.gaussians.atomic import replacing
+from splatmeter.files.atomic import write_text
 
 NAMES = {"SSIM": "ssim", "PSNR": "psnr", "LPIPS": "lpips"}
 """Their name -> ours, in their order."""
@@ -63,8 +63,7 @@ def write(folder: Path, method: str, report: Report) -> None:
 
 def _merge(path: Path, method: str, entry: Mapping[str, Any]) -> None:
     content = load(path) | {method: entry}
-    with replacing(path) as stream:
-        stream.write(json.dumps(content, indent=1).encode("utf-8"))
+    write_text(path, json.dumps(content, indent=1))
 
 
 def _strict(value: float) -> float | None:

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter import __version__
-from splatmeter.errors import InputError
+from splatmeter.files.atomic import replacing
+from splatmeter.files.ply_header import Header, header_bytes, read_header
+from splatmeter.files.ply_rows import all_rows
 from splatmeter.formats import packing, reading
 from splatmeter.formats.fused import Fused
 from splatmeter.gaussians import marks
-from splatmeter.gaussians.atomic import replacing
 from splatmeter.gaussians.harmonics import dc_from_rgb, degree_of, rgb_from_dc
-from splatmeter.gaussians.ply import Model, rest_columns
-from splatmeter.gaussians.ply_header import Header, read_header
+from splatmeter.gaussians.ply import ADVICE, Model, rest_columns
 from splatmeter.ops import F32, LOG_SCALES, MEANS, OPACITY_LOGITS, ROTATIONS, Table, empty_table
 
 CHUNK = 256
@@ -35,7 +35,7 @@ def is_compressed(header: Header) -> bool:
 
 # ---- reading ----------------------------------------------------------------------------------------------
 def read(stream: BinaryIO, path: Path, size: int) -> Model:
-    header = read_header(stream, path)
+    header = read_header(stream, path, ADVICE)
     with reading.garbled(path, "compressed PLY"):
         chunks = _element(stream, header, "chunk", size, path)
         rows = _element(stream, header, "vertex", size, path)
@@ -49,19 +49,9 @@ def read(stream: BinaryIO, path: Path, size: int) -> Model:
 
 
 def _element(stream: BinaryIO, header: Header, name: str, size: int, path: Path) -> NDArray[np.void]:
-    earlier, element = header.before(name)
-    if element is None or not header.order or any(one.has_list for one in (*earlier, element)):
-        raise ValueError(f"the element {name} is missing, or no plain binary rows")
-    row = header.row_type(element)
-    start = header.data_offset + sum(one.count * header.row_type(one).itemsize for one in earlier)
-    wanted = element.count * row.itemsize
-    if start + wanted > size:
-        raise InputError(
-            f"{path} promises {element.count} rows of {name}, {start + wanted} bytes with all before them, "
-            f"but has {size}; it is cut off or damaged. Copy or export it again."
-        )
-    stream.seek(start)
-    return np.frombuffer(stream.read(wanted), row)
+    if header.before(name)[1] is None or not header.order:
+        raise ValueError(f"the element {name} is missing, or is not binary")
+    return all_rows(stream, path, header, name, size, ADVICE)
 
 
 def _table(
@@ -136,13 +126,13 @@ def write(path: Path, model: Fused) -> list[str]:
 def _header(model: Fused, chunks: int, rest: int) -> bytes:
     bounds = [f"{end}_{part}{axis}" for part in ("", "scale_") for end in ("min", "max") for axis in "xyz"]
     bounds += [f"{end}_{channel}" for end in ("min", "max") for channel in "rgb"]
-    lines = ["ply", "format binary_little_endian 1.0"]
-    lines += [f"comment {text}" for text in (f"splatmeter {__version__}", *marks.written(model.settings))]
-    lines += [f"element chunk {chunks}", *(f"property float {name}" for name in bounds)]
-    lines += [f"element vertex {model.count}", *(f"property uint {name}" for name in PACKED)]
+    elements = {
+        "chunk": (chunks, [("float", name) for name in bounds]),
+        "vertex": (model.count, [("uint", name) for name in PACKED]),
+    }
     if rest:
-        lines += [f"element sh {model.count}", *(f"property uchar f_rest_{index}" for index in range(rest))]
-    return ("\n".join([*lines, "end_header"]) + "\n").encode("ascii")
+        elements["sh"] = model.count, [("uchar", f"f_rest_{index}") for index in range(rest)]
+    return header_bytes(elements, (f"splatmeter {__version__}", *marks.written(model.settings)))
 
 
 def _shares(values: F32, padded: NDArray[np.intp]) -> tuple[F32, F32, NDArray[np.float64]]:

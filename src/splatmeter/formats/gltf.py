@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from splatmeter import __version__
 from splatmeter.errors import UsageError
+from splatmeter.files.atomic import replacing, write_text
 from splatmeter.formats import motion, packing
 from splatmeter.formats.fused import Fused
 from splatmeter.gaussians import marks
-from splatmeter.gaussians.atomic import replacing
 from splatmeter.gaussians.harmonics import rgb_from_dc
 from splatmeter.ops import F32
 
@@ -45,8 +45,7 @@ def write(path: Path, model: Fused) -> list[str]:
         binary = path.with_suffix(".bin")
         with replacing(binary) as stream:
             record = _record(_write_attributes(stream, model), model, binary.name)
-        with replacing(path) as stream:
-            stream.write(json.dumps(record, indent=1).encode("utf-8"))
+        write_text(path, json.dumps(record, indent=1))
         return []
     with replacing(path) as stream:
         _write_glb(stream, model, path)

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from splatmeter.errors import InputError, MissingFile, UsageError
+from splatmeter.files.ply_header import read_header
 from splatmeter.formats import compressed_ply, gltf, gltf_read, sog, splat, spz
 from splatmeter.formats.fused import Fused, fused
 from splatmeter.gaussians import marks, ply
 from splatmeter.gaussians.ply import Model
-from splatmeter.gaussians.ply_header import read_header
 from splatmeter.ops import RasterSettings, Table
 
 READ = "PLY (plain, fused or compressed), SPZ, SOG, .splat, and glTF or GLB with Gaussians"
@@ -55,7 +55,7 @@ def _reader(stream: BinaryIO, path: Path) -> Read:
     start = stream.read(4)
     stream.seek(0)
     if start.startswith(b"ply"):
-        compressed = compressed_ply.is_compressed(read_header(stream, path))
+        compressed = compressed_ply.is_compressed(read_header(stream, path, ply.ADVICE))
         return compressed_ply.read if compressed else ply.read_stream
     if start == spz.MAGIC or start.startswith(spz.GZIP):
         return spz.read

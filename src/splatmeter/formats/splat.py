@@ -8,9 +8,9 @@ from typing import BinaryIO
 import numpy as np
 
 from splatmeter.errors import InputError
+from splatmeter.files.atomic import replacing
 from splatmeter.formats import packing, reading
 from splatmeter.formats.fused import Fused
-from splatmeter.gaussians.atomic import replacing
 from splatmeter.gaussians.harmonics import dc_from_rgb, rgb_from_dc
 from splatmeter.gaussians.ply import Model
 from splatmeter.ops import LOG_SCALES, MEANS, OPACITY_LOGITS, ROTATIONS, empty_table

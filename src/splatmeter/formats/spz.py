@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter.errors import InputError
+from splatmeter.files.atomic import replacing
 from splatmeter.formats import packing, reading, zstd
 from splatmeter.formats.fused import Fused
 from splatmeter.gaussians import marks
-from splatmeter.gaussians.atomic import replacing
 from splatmeter.gaussians.harmonics import HIGHEST_DEGREE, coefficients_of
 from splatmeter.gaussians.ply import Model
 from splatmeter.ops import F32, LOG_SCALES, MEANS, OPACITY_LOGITS, ROTATIONS, Table, empty_table

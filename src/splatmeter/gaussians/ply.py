@@ -6,7 +6,7 @@ coefficient-major in the table. Files are read and written in small blocks, so m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from splatmeter import __version__
 from splatmeter.backend import Model as Training
 from splatmeter.errors import InputError, MissingFile
+from splatmeter.files.atomic import replacing
+from splatmeter.files.ply_header import Element, header_bytes, read_header
+from splatmeter.files.ply_rows import ROWS, read_rows
 from splatmeter.gaussians import gaussians, marks
-from splatmeter.gaussians.atomic import replacing
 from splatmeter.gaussians.harmonics import coefficients_of, degree_of
-from splatmeter.gaussians.ply_header import SUPPORTED, Element, Header, read_header
 from splatmeter.ops import (
     F32,
     FILTER_3D,
@@ -33,8 +34,10 @@ from splatmeter.ops import (
     empty_table,
 )
 
-ROWS = 4096  # rows a block: about 1 MiB of file
-TEXT_BLOCK = 2**22
+ADVICE = (
+    "Copy or export it again; splatmeter reads PLY files of 3DGS and Mip-Splatting "
+    "(plain or fused, SH degree 0 to 3)."
+)
 
 Numbers = NDArray[np.floating]
 Block = Callable[[Table, list[int]], F32]
@@ -117,12 +120,10 @@ def _write(
     path: Path, source: Table | Training, sh_degree: int, comments: Sequence[str], block: Block
 ) -> None:
     names = property_names(sh_degree, with_filter=block is _raw_block)
-    lines = ["ply", "format binary_little_endian 1.0"]
-    lines += ["comment " + " ".join(text.split()) for text in (f"splatmeter {__version__}", *comments)]
-    lines += [f"element vertex {source.count}", *(f"property float {name}" for name in names), "end_header"]
+    elements = {"vertex": (source.count, [("float", name) for name in names])}
     rest = rest_columns(sh_degree)
     with replacing(Path(path)) as stream:
-        stream.write(("\n".join(lines) + "\n").encode("utf-8"))
+        stream.write(header_bytes(elements, (f"splatmeter {__version__}", *comments)))
         for start in range(0, source.count, ROWS):
             whole = isinstance(source, Table)
             rows = _rows(source, start) if whole else source.download(slice(start, start + ROWS))
@@ -185,20 +186,17 @@ def read_model(path: Path) -> Model:
 
 def read_stream(stream: BinaryIO, path: Path, size: int) -> Model:
     """The reader itself; `path` only names the file in messages, `size` is what the stream holds in bytes."""
-    header = read_header(stream, path)
-    earlier, vertex = header.before("vertex")
+    header = read_header(stream, path, ADVICE)
+    _, vertex = header.before("vertex")
     if vertex is None:
-        raise InputError(f"{path} has no element 'vertex', so it holds no Gaussians. {SUPPORTED}.")
+        raise InputError(f"{path} has no element 'vertex', so it holds no Gaussians. {ADVICE}")
     degree = _check_properties(vertex, path)
-    if vertex.has_list or any(element.has_list for element in earlier):
-        raise InputError(f"{path}: list properties before the end of the vertices are not supported.")
-    _check_size(header, earlier, vertex, size, path)
+    blocks = read_rows(stream, path, header, "vertex", size, ADVICE)
     table = empty_table(vertex.count, trainable=False)
-    blocks = _binary_blocks if header.order else _text_blocks
     columns = _columns(vertex, degree)
     start = nonfinite = 0
     with np.errstate(over="ignore", invalid="ignore"):
-        for block in blocks(stream, header, earlier, vertex, path):
+        for block in blocks:
             stop = start + len(block)
             for name, (harmonics, column) in columns.items():
                 (table.harmonics if harmonics else table.geometry)[start:stop, column] = block[name]
@@ -211,32 +209,17 @@ def _check_properties(vertex: Element, path: Path) -> int:
     """The degree of the harmonics; InputError when something a Gaussian needs is not there."""
     names = {name for name, _ in vertex.properties}
     if "packed_position" in names:
-        raise InputError(f"{path} is a compressed PLY. {SUPPORTED}; decompress it first.")
+        raise InputError(f"{path} is a compressed PLY file. Decompress it first. {ADVICE}")
     missing = [name for name in _REQUIRED if name not in names]
     if missing:
         listed = ", ".join(missing[:4]) + (", ..." if len(missing) > 4 else "")
         raise InputError(
-            f"{path} lacks {len(missing)} of the properties of Gaussians ({listed}). {SUPPORTED}."
+            f"{path} lacks {len(missing)} of the properties of Gaussians ({listed}). {ADVICE}"
         )
     rest = sum(name.startswith("f_rest_") for name in names)
     if rest not in (0, 9, 24, 45) or any(f"f_rest_{index}" not in names for index in range(rest)):
-        raise InputError(f"{path}: {rest} f_rest properties fit no SH degree (0, 9, 24 and 45 do).")
+        raise InputError(f"{path}: {rest} f_rest properties fit no SH degree (0, 9, 24 and 45 do). {ADVICE}")
     return degree_of(1 + rest // 3)
-
-
-def _check_size(header: Header, earlier: list[Element], vertex: Element, size: int, path: Path) -> None:
-    """Before anything is allocated: could the file hold what its header promises?"""
-    needed = header.data_offset
-    for element in (*earlier, vertex):
-        if header.order:
-            needed += element.count * header.row_type(element).itemsize
-        else:
-            needed += element.count * max(1, 2 * len(element.properties)) - 1  # one digit, one space
-    if needed > size:
-        raise InputError(
-            f"{path} promises {vertex.count} Gaussians, at least {needed} bytes, but has {size}; "
-            "it is cut off or damaged. Copy or export it again."
-        )
 
 
 def _columns(vertex: Element, degree: int) -> dict[str, tuple[bool, int]]:
@@ -246,53 +229,3 @@ def _columns(vertex: Element, degree: int) -> dict[str, tuple[bool, int]]:
     columns |= {f"f_rest_{index}": (True, column) for index, column in enumerate(rest_columns(degree))}
     present = {name for name, _ in vertex.properties}
     return {name: place for name, place in columns.items() if name in present}
-
-
-def _binary_blocks(
-    stream: BinaryIO, header: Header, earlier: list[Element], vertex: Element, path: Path
-) -> Iterator[NDArray[np.void]]:
-    row = header.row_type(vertex)
-    stream.seek(header.data_offset + sum(e.count * header.row_type(e).itemsize for e in earlier))
-    for start in range(0, vertex.count, ROWS):
-        wanted = min(ROWS, vertex.count - start)
-        data = stream.read(wanted * row.itemsize)
-        if len(data) < wanted * row.itemsize:
-            raise InputError(f"{path} ends in the middle of Gaussian {start + len(data) // row.itemsize}.")
-        yield np.frombuffer(data, row)
-
-
-def _text_blocks(
-    stream: BinaryIO, header: Header, earlier: list[Element], vertex: Element, path: Path
-) -> Iterator[NDArray[np.void]]:
-    width = len(vertex.properties)
-    row = np.dtype([(name, "f8") for name, _ in vertex.properties])
-    skip = sum(element.count * len(element.properties) for element in earlier)
-    left = vertex.count * width
-    held: list[bytes] = []
-    stream.seek(header.data_offset)
-    for words in _words(stream, path):
-        skipped = min(skip, len(words))
-        skip -= skipped
-        held += words[skipped : skipped + left - len(held)]
-        whole = len(held) // width * width
-        try:
-            yield np.array(held[:whole], np.float64).view(row)
-        except ValueError:
-            raise InputError(f"{path}: something among the values is not a number.") from None
-        held, left = held[whole:], left - whole
-        if not left:
-            return
-    if left:
-        raise InputError(f"{path} ends before its {vertex.count} Gaussians are complete.")
-
-
-def _words(stream: BinaryIO, path: Path) -> Iterator[list[bytes]]:
-    """Blank-separated words in pieces of bounded size."""
-    tail = b""
-    while block := stream.read(TEXT_BLOCK):
-        words = (tail + block).split()
-        tail = words.pop() if words and not block[-1:].isspace() else b""
-        if len(tail) > 1000:
-            raise InputError(f"{path}: something among the values is not a number.")
-        yield words
-    yield [tail] if tail else []

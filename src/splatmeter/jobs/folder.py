@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from splatmeter.errors import OutputError
+from splatmeter.files.atomic import write_text
 
 _NAME = re.compile(r"(?P<name>.+)\.(?P<number>\d+)")
 
@@ -72,13 +72,8 @@ class JobFolder:
 
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Whole or not at all; a name that exists is replaced."""
-        target = self.path / f"{name}.json"
-        part = target.with_name(f".{name}.{os.getpid()}.part")
-        try:
-            part.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
-            part.replace(target)
-        except OSError as problem:
-            raise OutputError(f"Cannot write {target}: {problem.strerror}. Free some space there.") from None
+        text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
+        write_text(self.path / f"{name}.json", text, durable=False)
 
     def write_once(self, name: str, record: Mapping[str, Any]) -> bool:
         """False if somebody was here before: whoever makes the name first has it, on any machine."""

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from splatmeter.backend import Backend
-from splatmeter.errors import CheckpointError, MissingFile, UsageError
+from splatmeter.errors import MissingFile, UsageError
 from splatmeter.formats.registry import read_model
 from splatmeter.gaussians import gaussians
 from splatmeter.gaussians.ply import Model
-from splatmeter.models.settings import run_config
+from splatmeter.models.run_settings import run_config
 from splatmeter.ops import Table
+from splatmeter.train import checkpoint_names
 from splatmeter.train.config import TrainConfig, from_json
 
 Say = Callable[[str], object]
 """Takes a sentence that belongs beside the result, not into it."""
-
-_CHECKPOINT = re.compile(r"chkpnt(\d+)(?:\.safety)?\.safetensors")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +40,7 @@ def open_model(path: Path, iteration: int, engine: Callable[[], Backend]) -> Ope
     folder = _run_of(path, file)
     if file.suffix == ".pth":
         raise UsageError(f"{file} is a checkpoint of the original; name its point_cloud.ply instead.")
-    if file.suffix == ".safetensors":
+    if file.suffix == checkpoint_names.SUFFIX:
         model, step, config = read_checkpoint(file, engine)
         return Opened(file, folder, step, model, config)
     model = read_model(file)
@@ -53,7 +52,7 @@ def _run_of(path: Path, file: Path) -> Path | None:
     if path.is_dir() and is_run(path):
         return path
     file = file.absolute()
-    if file.suffix == ".safetensors":
+    if file.suffix == checkpoint_names.SUFFIX:
         return file.parent if is_run(file.parent) else None
     saved = file.parent.parent.name == "point_cloud" and is_run(file.parents[2])
     return file.parents[2] if saved else None
@@ -72,15 +71,10 @@ def saved_models(folder: Path) -> dict[int, Path]:
     return dict(sorted(found.items()))
 
 
-def saved_checkpoints(folder: Path) -> dict[int, Path]:
-    found = {path: _CHECKPOINT.fullmatch(path.name) for path in folder.glob("chkpnt*")}
-    return dict(sorted((int(match[1]), path) for path, match in found.items() if match))
-
-
 def _choose(folder: Path, iteration: int) -> Path:
     if (folder / "point_cloud.ply").is_file():
         return folder / "point_cloud.ply"
-    models, checkpoints = saved_models(folder), saved_checkpoints(folder)
+    models, checkpoints = saved_models(folder), checkpoint_names.saved(folder)
     if iteration >= 0:
         if iteration in models or iteration in checkpoints:
             return models.get(iteration) or checkpoints[iteration]
@@ -105,17 +99,15 @@ def _step_of(file: Path, model: Model) -> int:
 
 def read_checkpoint(path: Path, engine: Callable[[], Backend]) -> tuple[Model, int, TrainConfig]:
     """The model inside a checkpoint, with what its rows were still owed."""
-    from splatmeter.train import checkpoint, container
+    from splatmeter.train import checkpoint_content
 
-    arrays, record = container.read(path)
-    try:
-        config = from_json(record["config"])
-        settled = engine().upload(*checkpoint.content(path, arrays, record)).download(slice(None))
+    found = checkpoint_content.read(path)
+    with found.understood():
+        config = from_json(found.record["config"])
+        settled = engine().upload(found.table(), found.optimizer()).download(slice(None))
         broken = int((~gaussians.finite_rows(settled)).sum())
         model = Model(settled, config.sh_degree, config.uses_filter_3d, (), broken)
-        return model, int(record["step"]), config
-    except (KeyError, TypeError, ValueError) as problem:
-        raise CheckpointError(f"The checkpoint {path} lacks or garbles {problem}.") from problem
+        return model, int(found.record["step"]), config
 
 
 def finite_table(opened: Opened, say: Say) -> Table:

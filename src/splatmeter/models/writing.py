@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 
 from splatmeter.errors import UsageError
+from splatmeter.files.atomic import replacing, write_text
 from splatmeter.formats import registry
 from splatmeter.gaussians import ply
-from splatmeter.gaussians.atomic import replacing
 from splatmeter.gaussians.harmonics import coefficients_of
 from splatmeter.ops import FILTER_3D, LOG_SCALES, MEANS, OPACITY_LOGITS, ROTATIONS, RasterSettings, Table
 
@@ -36,7 +36,7 @@ def form_of(path: Path, wished: str | None = None) -> str:
 def write(
     path: Path, table: Table, degree: int, form: str, settings: RasterSettings | None, step: int
 ) -> list[str]:
-    """Every form but a page, which page/make.py makes; what people should know comes back as sentences."""
+    """Every form but a page (that is page/from_model.py); returns sentences that people should read."""
     if form == "npz":
         _write_arrays(path, table, degree, settings)
         return []
@@ -48,8 +48,7 @@ def write(
 
 
 def write_page(path: Path, html: str) -> None:
-    with replacing(path) as stream:
-        stream.write(html.encode("utf-8"))
+    write_text(path, html)
 
 
 def _write_arrays(path: Path, table: Table, degree: int, settings: RasterSettings | None) -> None:

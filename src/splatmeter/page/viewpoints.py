@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from splatmeter.ops import F64, Pinhole
-from splatmeter.scene.camera import upward
+from splatmeter.scene.camera_files import upward
 
 MOST_VIEWS = 400
 """In a page, evenly chosen; nobody leafs through more."""

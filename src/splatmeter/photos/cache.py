@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splatmeter.memory import give_back
 from splatmeter.photos.photo import Photo, read
+from splatmeter.process_memory import give_back
 
 Pixels = NDArray[np.uint8]
 

@@ -14,7 +14,7 @@ from typing import Any
 from splatmeter.errors import InputError
 from splatmeter.photos.photo import size_of
 from splatmeter.scene import points_ply
-from splatmeter.scene.camera import Pose, centered, focal_of_angle
+from splatmeter.scene.camera_files import Pose, centered, focal_of_angle
 from splatmeter.scene.frames import Frame, read_bytes, safe_name
 from splatmeter.scene.points import PointCloud, random_cloud
 from splatmeter.scene.transforms import found_photos, frame_list, json_object, number, pose_of

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from splatmeter.errors import InputError, MissingFile
 from splatmeter.scene import points_ply
 from splatmeter.scene.frames import Frame, read_bytes
@@ -68,20 +66,6 @@ def content(block: Block, folder: Path) -> dict[str, Any]:
     from_here = os.path.relpath(source, folder.absolute())
     names = {"name": block.name, "source": str(source), "source_from_here": from_here}
     return {"made_by": MADE_BY, **names, "photos": list(block.photos), "plan": block.plan}
-
-
-def points_bytes(points: PointCloud) -> bytes:
-    rows = np.zeros(
-        points.count, [(axis, "<f4") for axis in "xyz"] + [(name, "u1") for name in ("red", "green", "blue")]
-    )
-    for column, axis in enumerate("xyz"):
-        rows[axis] = points.positions[:, column]
-    for column, name in enumerate(("red", "green", "blue")):
-        rows[name] = points.colors[:, column]
-    lines = ["ply", "format binary_little_endian 1.0", f"element vertex {points.count}"]
-    lines += [f"property float {axis}" for axis in "xyz"]
-    lines += [f"property uchar {name}" for name in ("red", "green", "blue")]
-    return ("\n".join([*lines, "end_header"]) + "\n").encode() + rows.tobytes()
 
 
 def read_points(folder: Path) -> PointCloud:

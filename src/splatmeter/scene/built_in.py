@@ -15,8 +15,9 @@ from types import ModuleType
 import numpy as np
 
 from splatmeter.errors import MissingFile, OutputError, UsageError
+from splatmeter.files.locks import Hold
 from splatmeter.ops import F64, Pinhole
-from splatmeter.places import Hold, cache_folder
+from splatmeter.places import cache_folder
 
 STAMP = "splatmeter-demo.json"
 LARGEST_SEED = 2**32 - 1
@@ -130,14 +131,14 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def native_module() -> ModuleType:
+def ray_tracer() -> ModuleType:
     try:
-        from splatmeter import _native  # type: ignore[attr-defined]
+        from splatmeter import _scenery  # type: ignore[attr-defined]
     except ImportError as problem:
         raise MissingFile(
-            f"The native part of splatmeter is not there ({problem}). Install it with: pip install ."
+            f"The ray tracer of the built-in scenes is not there ({problem}). Install it with: pip install ."
         ) from problem
-    return _native
+    return _scenery
 
 
 def _umask() -> int:

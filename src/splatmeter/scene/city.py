@@ -22,8 +22,8 @@ from splatmeter.scene.built_in import (
     BuiltIn,
     Progress,
     checked_seed,
-    native_module,
     numbers_of,
+    ray_tracer,
     usable_cores,
 )
 from splatmeter.scene.city_cameras import city_shots, count_of_photos
@@ -98,20 +98,20 @@ def is_city_scene(folder: Path, size: CitySize) -> bool:
 
 def photograph(camera: Pinhole, size: CitySize, threads: int = 1) -> NDArray[np.uint8]:
     """The city as this camera sees it, box-filtered. # [H, W, 3]"""
-    return native_module().city_photo(
+    return ray_tracer().city_photo(
         numbers_of([camera]), camera.width, camera.height, size.samples, size.seed, size.size, threads
     )
 
 
 def surface_points(cameras: list[Pinhole], size: CitySize, threads: int = 1) -> tuple[PointCloud, Tracks]:
     """What structure from motion would leave: points that two cameras see at least, a little off."""
-    numbers, native = numbers_of(cameras), native_module()  # [C, 16]
+    numbers, tracer = numbers_of(cameras), ray_tracer()  # [C, 16]
     picture = (size.width, size.height, size.samples, size.seed, size.size, threads)
     rounds = []
     first, found = 0, 0
     while found < size.points:  # a few draws in a hundred are seen by one camera only
         draws = min(max(64, math.ceil(1.1 * (size.points - found))), DRAWS_AT_ONCE)
-        rounds.append(native.city_points(numbers, *picture, first, draws, LONGEST_TRACK))
+        rounds.append(tracer.city_points(numbers, *picture, first, draws, LONGEST_TRACK))
         first, found = first + draws, found + len(rounds[-1][0])
     columns = [np.concatenate(column) for column in zip(*rounds, strict=True)]
     positions, distances, colors, counts = (column[: size.points] for column in columns[:4])

@@ -12,7 +12,7 @@ import numpy as np
 
 from splatmeter.ops import F64, Pinhole
 from splatmeter.scene.built_in import looking_at
-from splatmeter.scene.camera import Intrinsics, centered, focal_of_angle
+from splatmeter.scene.camera_files import Intrinsics, centered, focal_of_angle
 
 PITCH = 40.0
 """Metres from street to street: as in native/demo/city_plan.hpp."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from splatmeter.errors import InputError, MissingFile
 from splatmeter.scene import colmap_binary, colmap_text, points_ply
-from splatmeter.scene.camera import Intrinsics, Pose, pose_from_quaternion
+from splatmeter.scene.camera_files import Intrinsics, Pose, pose_from_quaternion
 from splatmeter.scene.colmap_binary import (
     NO_PANORAMAS,
     PANORAMA,

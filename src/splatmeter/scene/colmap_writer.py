@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter.ops import F32, Pinhole
-from splatmeter.scene.camera import quaternion_of_rotation
+from splatmeter.scene.camera_files import quaternion_of_rotation
 from splatmeter.scene.points import PointCloud
 
 _PINHOLE = 1

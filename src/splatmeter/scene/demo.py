@@ -20,11 +20,11 @@ from splatmeter.scene.built_in import (
     Progress,
     checked_seed,
     looking_at,
-    native_module,
     numbers_of,
+    ray_tracer,
     usable_cores,
 )
-from splatmeter.scene.camera import centered, focal_of_angle
+from splatmeter.scene.camera_files import centered, focal_of_angle
 from splatmeter.scene.colmap_writer import write_colmap
 from splatmeter.scene.points import PointCloud
 
@@ -111,14 +111,14 @@ def demo_cameras(seed: int, size: DemoSize) -> list[Pinhole]:
 
 def photograph(camera: Pinhole, *, samples: int, seed: int, threads: int = 1) -> NDArray[np.uint8]:
     """The garden as this camera sees it, box-filtered. # [H, W, 3]"""
-    return native_module().demo_photo(
+    return ray_tracer().demo_photo(
         numbers_of([camera]), camera.width, camera.height, samples, seed, threads
     )
 
 
 def surface_points(cameras: list[Pinhole], size: DemoSize, seed: int, threads: int = 1) -> PointCloud:
     """What structure from motion would leave: points where cameras look, a little off, with 8-bit colours."""
-    positions, colors = native_module().demo_points(
+    positions, colors = ray_tracer().demo_points(
         numbers_of(cameras), size.width, size.height, 16, seed, threads, size.points
     )  # [N, 3] exact, [N, 3]
     distance = np.linalg.norm(positions, axis=1, keepdims=True)  # [N, 1]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from splatmeter.errors import InputError, MissingFile
-from splatmeter.scene.camera import Intrinsics, Pose
+from splatmeter.scene.camera_files import Intrinsics, Pose
 
 LONGEST_NAME = 1000
 

@@ -17,7 +17,7 @@ import numpy as np
 from splatmeter.errors import InputError, MissingFile
 from splatmeter.photos.photo import size_of
 from splatmeter.scene import colmap_binary, points_ply
-from splatmeter.scene.camera import Intrinsics, Pose, focal_of_angle
+from splatmeter.scene.camera_files import Intrinsics, Pose, focal_of_angle
 from splatmeter.scene.colmap_binary import NO_PANORAMAS, PANORAMA
 from splatmeter.scene.frames import Frame, read_bytes, safe_name
 from splatmeter.scene.points import PointCloud, checked_cloud, random_cloud

@@ -1,95 +1,47 @@
-"""Points from a PLY file of any origin: text or binary, with or without normals, colours, faces."""
+"""Points as PLY files: of any origin, with or without normals, colours and faces; and our own."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import io
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter.errors import InputError
+from splatmeter.files.ply_header import Element, header_bytes, read_header
+from splatmeter.files.ply_rows import all_rows
 from splatmeter.scene.points import NEUTRAL_COLOR, PointCloud, checked_cloud
 
-_TYPES = {
-    "char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1", "short": "i2", "int16": "i2", "ushort": "u2",
-    "uint16": "u2", "int": "i4", "int32": "i4", "uint": "u4", "uint32": "u4", "float": "f4", "float32": "f4",
-    "double": "f8", "float64": "f8",
-}  # fmt: skip
-_ORDERS = {"ascii": "=", "binary_little_endian": "<", "binary_big_endian": ">"}
-_LONGEST_HEADER = 2**16
-_COLOR_NAMES = (("red", "green", "blue"), ("diffuse_red", "diffuse_green", "diffuse_blue"), ("r", "g", "b"))
+_CHANNELS = ("red", "green", "blue")
+_COLOR_NAMES = (_CHANNELS, ("diffuse_red", "diffuse_green", "diffuse_blue"), ("r", "g", "b"))
+_ADVICE = "Export the points again as PLY, or remove the file to use points3D.bin."
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    encoding: str
-    count: int
-    vertex: np.dtype[np.void]
-    body: int  # where the data begins
-
-
+# ---- reading ----------------------------------------------------------------------------------------------
 def parse_points(data: bytes, where: Path) -> PointCloud:
     """Without colours the points become neutral grey."""
-    header = _parse_header(data, where)
-    read = _ascii_rows if header.encoding == "ascii" else _binary_rows
+    stream = io.BytesIO(data)
+    header = read_header(stream, where, _ADVICE)
+    vertex = header.elements[0] if header.elements else Element("end_header", 0, [])
+    if vertex.name != "vertex":
+        raise InputError(f"{where} begins with {vertex.name[:40]!r} instead of vertex. {_ADVICE}")
+    if vertex.has_list:
+        raise InputError(f"{where} has a list among the vertex properties. {_ADVICE}")
+    if not {"x", "y", "z"} <= {name for name, _ in vertex.properties}:
+        raise InputError(f"{where} does not describe vertices with x, y and z. {_ADVICE}")
     with np.errstate(over="ignore", invalid="ignore"):
-        rows = read(data, header, where)  # [N]
+        rows = all_rows(stream, where, header, "vertex", len(data), _ADVICE)  # [N]
+        rows = rows if header.order else _as_declared(rows, vertex)
         positions = np.stack([rows[axis].astype(np.float64) for axis in "xyz"], axis=1)  # [N, 3]
         return checked_cloud(positions, _colors(rows), where)
 
 
-def _parse_header(data: bytes, where: Path) -> _Header:
-    end = data.find(b"end_header", 0, _LONGEST_HEADER)
-    newline = data.find(b"\n", end, end + 16)
-    if not data.startswith(b"ply") or end < 0 or newline < 0:
-        raise _refused(where, "has no PLY header")
-    encoding, count, fields, inside = "", -1, [], False
-    for line in data[:end].decode("ascii", "replace").splitlines():
-        match line.split():
-            case ["format", name, *_] if name in _ORDERS:
-                encoding = name
-            case ["element", "vertex", number] if count < 0:
-                count, inside = _count(number, where), True
-            case ["element", name, *_]:
-                inside = False
-                if count < 0:
-                    raise _refused(where, f"begins with the element {name[:40]!r} instead of vertex")
-            case ["property", kind, name] if inside:
-                fields.append((name, kind))
-            case ["property", "list", *_] if inside:
-                raise _refused(where, "has a list among the vertex properties")
-    names = [name for name, _ in fields]
-    if not encoding or count < 0 or not {"x", "y", "z"} <= set(names) or len(set(names)) != len(names):
-        raise _refused(where, "does not describe vertices with x, y and z")
-    unknown = [kind for _, kind in fields if kind not in _TYPES]
-    if unknown:
-        raise _refused(where, f"has a property of the unknown type {unknown[0][:40]!r}")
-    vertex = np.dtype([(name, _ORDERS[encoding] + _TYPES[kind]) for name, kind in fields])
-    return _Header(encoding, count, vertex, newline + 1)
-
-
-def _binary_rows(data: bytes, header: _Header, where: Path) -> NDArray[np.void]:
-    room = (len(data) - header.body) // header.vertex.itemsize
-    if header.count > room:
-        raise _refused(where, f"says it has {header.count} points but has room for {room}")
-    return np.frombuffer(data, header.vertex, header.count, header.body)  # [N]
-
-
-def _ascii_rows(data: bytes, header: _Header, where: Path) -> NDArray[np.void]:
-    names = header.vertex.names or ()
-    words = data[header.body :].split()
-    if header.count * len(names) > len(words):
-        raise _refused(
-            where, f"says it has {header.count} points but has room for {len(words) // len(names)}"
-        )
-    try:
-        values = np.array([float(word) for word in words[: header.count * len(names)]], np.float64)
-    except ValueError:
-        raise _refused(where, "holds something that is not a number") from None
-    rows = np.empty(header.count, header.vertex)  # [N]
-    for name, column in zip(names, values.reshape(header.count, len(names)).T, strict=True):
-        kind = header.vertex[name]
+def _as_declared(numbers: NDArray[np.void], vertex: Element) -> NDArray[np.void]:
+    """Numbers of a text file in the types that the header names, as near as those come."""
+    rows = np.empty(len(numbers), np.dtype(vertex.properties))  # [N]
+    for name, _ in vertex.properties:
+        kind, column = rows.dtype[name], numbers[name]
         if kind.kind != "f":
             column = np.clip(np.nan_to_num(column), np.iinfo(kind).min, np.iinfo(kind).max)
         rows[name] = column  # [N]
@@ -110,13 +62,14 @@ def _colors(rows: NDArray[np.void]) -> NDArray[np.uint8]:
     return np.clip(colors, 0, 255).astype(np.uint8)
 
 
-def _count(text: str, where: Path) -> int:
-    if not text.isdecimal() or len(text) > 18:
-        raise _refused(where, f"says it has {text[:40]!r} points")
-    return int(text)
-
-
-def _refused(where: Path, why: str) -> InputError:
-    return InputError(
-        f"{where} {why}. Export the points again as PLY, or remove the file to use points3D.bin."
-    )
+# ---- writing ----------------------------------------------------------------------------------------------
+def points_bytes(points: PointCloud, with_normals: bool = False) -> bytes:
+    """Normals are zeros: nobody knows them, but the original's tools expect the properties."""
+    numbers = ["x", "y", "z", *(["nx", "ny", "nz"] if with_normals else [])]
+    rows = np.zeros(points.count, [(name, "<f4") for name in numbers] + [(name, "u1") for name in _CHANNELS])
+    for axis, name in enumerate("xyz"):
+        rows[name] = points.positions[:, axis]
+    for channel, name in enumerate(_CHANNELS):
+        rows[name] = points.colors[:, channel]
+    properties = [("float", name) for name in numbers] + [("uchar", name) for name in _CHANNELS]
+    return header_bytes({"vertex": (points.count, properties)}) + rows.tobytes()

@@ -13,7 +13,7 @@ from splatmeter.errors import InputError, MissingFile
 from splatmeter.ops import F64, Pinhole
 from splatmeter.photos.photo import Photo, same_shape, size_of
 from splatmeter.scene import blender, block, colmap, nerfstudio
-from splatmeter.scene.camera import looked_at, pinhole, upward
+from splatmeter.scene.camera_files import looked_at, pinhole, upward
 from splatmeter.scene.frames import Frame, check_distinct
 from splatmeter.scene.masks import with_masks
 from splatmeter.scene.points import PointCloud, without_impossible

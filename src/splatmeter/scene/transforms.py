@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from splatmeter.errors import InputError
-from splatmeter.scene.camera import Pose, pose_from_nerf
+from splatmeter.scene.camera_files import Pose, pose_from_nerf
 from splatmeter.scene.frames import check_distinct, check_present, safe_name
 
 _ENDINGS = (".png", "", ".jpg", ".jpeg")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from splatmeter import memory
+from splatmeter import process_memory
 from splatmeter.backend import Backend
 from splatmeter.densify.densifier import Densifier
 from splatmeter.errors import CardUnavailable, UsageError
@@ -16,16 +16,16 @@ from splatmeter.gaussians import initialize
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.photos.whole import require_whole
 from splatmeter.scene.scene import PointCloud, Scene, load_scene
-from splatmeter.train import checkpoint, container, exposure, import_pth, progressive
+from splatmeter.train import checkpoint, checkpoint_names, container, import_pth, photo_exposures, progressive
 from splatmeter.train.checkpoint import Resumed
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.first_look import FirstLook, begin
 from splatmeter.train.growth import Growth
 from splatmeter.train.keeper import Keeper, keeper_for, timing_from
 from splatmeter.train.losses import Losses
-from splatmeter.train.prediction import Prediction, predict
+from splatmeter.train.memory_prediction import Prediction, predict
+from splatmeter.train.output_folder import starting_checkpoint
 from splatmeter.train.progressive import Stages
-from splatmeter.train.session import starting_checkpoint
 from splatmeter.train.state import TrainingState, view_sampler
 from splatmeter.train.step import LOOK_AHEAD, Step
 from splatmeter.train.stopwatch import Stopwatch
@@ -79,7 +79,7 @@ def assemble(config: TrainConfig, backend: Backend, command: Stopwatch | None = 
     photos = PhotoCache(expected.photo_cache_bytes, DECODING_THREADS, LOOK_AHEAD, backend.photo)
     step, growth = _moving_parts(config, scene, expected, photos, keeper)
     first_look = FirstLook(config, step.views)
-    told = (*begin(state, first_look), *exposure.advice(config, bool(scene.test)))
+    told = (*begin(state, first_look), *photo_exposures.advice(config, bool(scene.test)))
     if start is None or start.suffix == ".pth":
         growth.refresh_filter(state.model)
     return Parts(
@@ -109,7 +109,7 @@ def _moving_parts(
     views = Stages(scene.train, progressive.parse(config.progressive))
     course = None if keeper is None else keeper.course()
     schedule = config.schedule(scene.extent, None if course is None else course.rates_done)
-    exposed = exposure.rates(config)
+    exposed = photo_exposures.rates(config)
     step = Step(config, views, photos, schedule, densifier, config.explore(), exposed, course)
     cameras = tuple(view.camera for view in scene.train)
     return step, Growth(config, densifier, cameras, photos.give_way)
@@ -117,7 +117,7 @@ def _moving_parts(
 
 def predicted(config: TrainConfig, scene: Scene, backend: Backend) -> Prediction:
     """Of the run as it would start: from points, or from a checkpoint. Refuses what the engine cannot do."""
-    exposure.require(config, backend)
+    photo_exposures.require(config, backend)
     if config.densify_region is not None and not backend.knows_regions:
         raise CardUnavailable(
             f"--densify-region is not there yet on a card ({backend.facts.device}): use --device cpu."
@@ -131,8 +131,8 @@ def _expected_gaussians(scene: Scene, config: TrainConfig, start: Path | None) -
     """One per point, or those of the checkpoint: where it does not tell, as many as its size can hold."""
     if start is None or not start.is_file():
         return _first_points(scene, config).count
-    told = container.rows_of(start, "geometry") if start.suffix == checkpoint.SUFFIX else None
-    return start.stat().st_size // memory.HELD_BYTES_PER_GAUSSIAN if told is None else told
+    told = container.rows_of(start, "geometry") if start.suffix == checkpoint_names.SUFFIX else None
+    return start.stat().st_size // process_memory.HELD_BYTES_PER_GAUSSIAN if told is None else told
 
 
 def _first_points(scene: Scene, config: TrainConfig) -> PointCloud:

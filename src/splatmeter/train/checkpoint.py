@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from splatmeter.backend import Backend, Facts, OptimizerState
+from splatmeter.backend import Backend, Facts
 from splatmeter.errors import CheckpointError
-from splatmeter.ops import WIDTHS, Rates, Table, normalize_moments
+from splatmeter.ops import WIDTHS
 from splatmeter.scene.sampler import ViewSampler
 from splatmeter.scene.scene import Scene
-from splatmeter.train import container, exposure
+from splatmeter.train import checkpoint_content, container, photo_exposures
 from splatmeter.train.config import TrainConfig, to_json
 from splatmeter.train.losses import Losses
 from splatmeter.train.state import Ancestry, TrainingState, poses_fingerprint, view_sampler
-
-SUFFIX = ".safetensors"
-SAFETY = ".safety"
-_NAME = re.compile(rf"chkpnt(\d+)(?:{re.escape(SAFETY)})?\.safetensors")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,26 +29,6 @@ class Resumed:
     warnings: tuple[str, ...] = ()
     timing: Mapping[str, Any] | None = None
     """Seconds used and the plan, of a run that has one."""
-
-
-def path_for(folder: Path, step: int, safety: bool = False) -> Path:
-    """Checkpoints that somebody asked for stay; those for safety give way to the next one."""
-    return folder / f"chkpnt{step}{SAFETY if safety else ''}{SUFFIX}"
-
-
-def drop_older_safety(folder: Path, kept: Path) -> None:
-    """Only when the newer one is whole."""
-    for path in folder.glob(f"chkpnt*{SAFETY}{SUFFIX}"):
-        if path != kept:
-            path.unlink(missing_ok=True)
-
-
-def newest(folder: Path) -> Path | None:
-    """The checkpoint with the most steps in a folder, whole or not."""
-    found = [
-        (int(match[1]), path) for path in folder.glob("chkpnt*") if (match := _NAME.fullmatch(path.name))
-    ]
-    return max(found)[1] if found else None
 
 
 # ---- writing ----------------------------------------------------------------------------------------------
@@ -82,7 +54,7 @@ def save(
     }
     if timing is not None:
         record["timing"] = timing
-    exposures = exposure.arrays_of(model.exposures())
+    exposures = photo_exposures.arrays_of(model.exposures())
     return container.write(path, arrays | dict(optimizer.owed) | exposures, record)
 
 
@@ -110,18 +82,19 @@ def _record(state: TrainingState, scene: Scene, config: TrainConfig, clock_secon
 # ---- reading ----------------------------------------------------------------------------------------------
 def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Resumed:
     """CheckpointError unless the file is whole, of this version and of this scene."""
-    arrays, record = container.read(path)
-    try:
+    found = checkpoint_content.read(path)
+    record = found.record
+    with found.understood():
         if record["scene"] != poses_fingerprint(scene):
             raise CheckpointError(
                 f"The checkpoint {path} belongs to another scene "
                 f"({record['config'].get('source_path', '?')}), not to {scene.source}. "
                 "Pass the scene it was trained on."
             )
-        model = backend.upload(*content(path, arrays, record))
+        model = backend.upload(found.table(), found.optimizer())
         sampler, warnings = _order_of_views(record, scene, config)
         names = [view.name for view in scene.train]
-        exposures = exposure.restored(arrays, record["train_views"], names)
+        exposures = photo_exposures.restored(found.arrays, record["train_views"], names)
         if exposures is not None and config.exposure != "none":
             model.expose(exposures)
         state = TrainingState(
@@ -134,31 +107,7 @@ def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Res
             ancestry=Ancestry(tuple(record["trained_on"]), record["ancestry"] == "known"),
         )
         said = (*warnings, *_other_arithmetic(record, backend.facts), *_other_draws(record, config))
-        seconds = float(record["clock_seconds"])
-        return Resumed(state, seconds, record["config"], said, record.get("timing"))
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise CheckpointError(
-            f"The checkpoint {path} lacks or garbles {problem}; it cannot be resumed."
-        ) from problem
-
-
-def content(
-    path: Path, arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]
-) -> tuple[Table, OptimizerState]:
-    """The table and the optimizer's state, of every version of the file; KeyError, TypeError or ValueError
-    where something is missing or garbled."""
-    count = len(arrays["geometry"])
-    for name, width in WIDTHS.items():
-        if arrays[name].shape != (count, width) or arrays[name].dtype != np.float32:
-            raise CheckpointError(f"The checkpoint {path} is damaged: {name} has shape {arrays[name].shape}.")
-    table = Table(**{name: arrays[name] for name in WIDTHS})
-    if record.get("moments") != "normalized":  # of the first days
-        normalize_moments(table)
-    rates = record["rates"]
-    others = {name: array for name, array in arrays.items() if name not in WIDTHS}
-    owed = {name: array for name, array in others.items() if not name.startswith(exposure.PREFIX)}
-    steps = int(record["optimizer_steps"])
-    return table, OptimizerState(steps, None if rates is None else Rates(**rates), owed)
+        return Resumed(state, float(record["clock_seconds"]), record["config"], said, record.get("timing"))
 
 
 def _other_arithmetic(record: Mapping[str, Any], engine: Facts) -> list[str]:

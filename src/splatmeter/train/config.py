@@ -14,7 +14,7 @@ from splatmeter.densify import region
 from splatmeter.densify.densifier import DensifySettings
 from splatmeter.densify.strategies import STRATEGIES, StrategyName
 from splatmeter.errors import UsageError
-from splatmeter.evaluate.exposure import ExposureProtocol
+from splatmeter.evaluate.exposure_fit import ExposureProtocol
 from splatmeter.gaussians.marks import PLAIN_KERNEL_SIZE
 from splatmeter.ops import RasterSettings
 from splatmeter.scene.scene import SceneOptions

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter.errors import CheckpointError, MissingFile
-from splatmeter.gaussians.atomic import replacing
+from splatmeter.files.atomic import replacing
 
 FORMAT = "splatmeter checkpoint"
 VERSION = 1

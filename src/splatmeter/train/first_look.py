@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from splatmeter.evaluate.exposure import fit
+from splatmeter.evaluate.exposure_fit import fit
 from splatmeter.evaluate.metrics import Pixels
 from splatmeter.events import Warned
 from splatmeter.ops import F32, F64
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.scene.scene import View
 from splatmeter.train.config import TrainConfig
-from splatmeter.train.exposure import begun
+from splatmeter.train.photo_exposures import begun
 from splatmeter.train.progressive import Stages
 from splatmeter.train.state import TrainingState
 

@@ -12,14 +12,14 @@ import numpy as np
 from splatmeter.evaluate.protocol import Perceptual, evaluate_views, evenly
 from splatmeter.evaluate.renders import write_png
 from splatmeter.events import Evaluated
+from splatmeter.files.atomic import replacing
 from splatmeter.gaussians import gaussians
-from splatmeter.gaussians.atomic import replacing
-from splatmeter.memory import StagePeaks, peak_bytes
 from splatmeter.ops import F32
 from splatmeter.photos.cache import PhotoCache
+from splatmeter.process_memory import StagePeaks, peak_bytes
 from splatmeter.scene.scene import View
 from splatmeter.train.assemble import Parts
-from splatmeter.train.session import output_folder
+from splatmeter.train.output_folder import folder_of
 from splatmeter.train.state import TrainingState
 
 HISTOGRAM_SAMPLES = 10_000
@@ -78,7 +78,7 @@ class Judge:
 
     def _folder(self, state: TrainingState) -> Path:
         """Where pictures go, if any are kept."""
-        return output_folder(self.parts.config) / "evaluations" / f"step_{state.step}"
+        return folder_of(self.parts.config) / "evaluations" / f"step_{state.step}"
 
     def _sample_opacities(self, state: TrainingState) -> str:
         """Evenly spaced rows: enough for a histogram, whatever the number of Gaussians."""

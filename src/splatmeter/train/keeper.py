@@ -15,7 +15,8 @@ from splatmeter.scene.scene import Scene
 from splatmeter.train import plan as plans
 from splatmeter.train import progressive
 from splatmeter.train.config import TrainConfig
-from splatmeter.train.forecast import typical_gaussians
+from splatmeter.train.memory_forecast import typical_gaussians
+from splatmeter.train.memory_prediction import Prediction
 from splatmeter.train.plan import Course, Entry, Plan
 from splatmeter.train.planner import (
     SURE_ROUNDS,
@@ -26,7 +27,6 @@ from splatmeter.train.planner import (
     natural_growth,
     next_entry,
 )
-from splatmeter.train.prediction import Prediction
 from splatmeter.train.stopwatch import Stopwatch
 from splatmeter.units import duration_text
 

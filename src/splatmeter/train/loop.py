@@ -6,18 +6,18 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
-from splatmeter import memory
+from splatmeter import process_memory
 from splatmeter.backend import Backend
 from splatmeter.errors import Diverged, NotEnoughMemory, OutputError, SplatmeterError
 from splatmeter.events import Densified, Event, Failed, Finished, Progress, Saved, Warned
-from splatmeter.memory import StagePeaks
+from splatmeter.process_memory import StagePeaks
 from splatmeter.train.assemble import Parts, assemble
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.judge import Judge
 from splatmeter.train.losses import NonFiniteLossError
 from splatmeter.train.memory_watch import MemoryWatch
-from splatmeter.train.session import (
-    Session,
+from splatmeter.train.output_folder import (
+    OutputFolder,
     refuse_used_folder,
     way_on,
     with_output_folder,
@@ -44,7 +44,7 @@ def train(
     """
     config = with_output_folder(config)
     refuse_used_folder(config)
-    memory.give_large_arrays_back_at_once()
+    process_memory.give_large_arrays_back_at_once()
     peaks = StagePeaks(backend.memory.peak, backend.memory.reset_peak)
     peaks.enter("loading")
     command = command or Stopwatch()
@@ -52,9 +52,9 @@ def train(
     parts = assemble(config, backend, command)
     try:
         judge = Judge(parts)  # missing weights show before the folder is touched
-        with Session(config) as session:
-            session.describe(parts.scene)
-            run = _Run(parts, session, judge, peaks)
+        with OutputFolder(config) as output:
+            output.describe(parts.scene)
+            run = _Run(parts, output, judge, peaks)
             for event in run.events(interrupted):
                 with parts.clock.paused():
                     yield event
@@ -65,9 +65,9 @@ def train(
 class _Run:
     """One run from Started to Finished; the order of things within and between steps."""
 
-    def __init__(self, parts: Parts, session: Session, judge: Judge, peaks: StagePeaks) -> None:
+    def __init__(self, parts: Parts, output: OutputFolder, judge: Judge, peaks: StagePeaks) -> None:
         self.parts = parts
-        self.session = session
+        self.output = output
         self.peaks = peaks
         self.judge = judge
         self._safe_since = time.monotonic()
@@ -100,7 +100,7 @@ class _Run:
             if saved is not None:
                 yield saved
                 kept = f"The state so far is {saved.path}."
-                problem.args = (f"{problem} {kept} {way_on(self.session.folder)}",)
+                problem.args = (f"{problem} {kept} {way_on(self.output.folder)}",)
             yield Failed(self.parts.state.step, str(problem), self.last_checkpoint)
             raise problem from found.__cause__
         except Exception as problem:  # a defect: no promise about the state, but listeners get their ending
@@ -146,7 +146,7 @@ class _Run:
         keeper = self.parts.keeper
         if keeper is not None:
             keeper.begin()
-            self.session.save_plan(keeper.whole())
+            self.output.save_plan(keeper.whole())
             yield keeper.told(keeper.plan.entries[-1])
 
     def _keep_time(self) -> Iterator[Event]:
@@ -159,7 +159,7 @@ class _Run:
             return
         self.parts.follow(keeper)
         self._memory.replanned()
-        self.session.save_plan(keeper.whole())
+        self.output.save_plan(keeper.whole())
         yield keeper.told(entry)
 
     def _keep_within(self, gaussians: int) -> Iterator[Warned]:
@@ -189,7 +189,7 @@ class _Run:
     def _due(self, step: int) -> Iterator[Event]:
         if self._saves_at(step):
             with self.peaks.during("saving"):
-                saved = list(self.session.save_model(self.parts.state))
+                saved = list(self.output.save_model(self.parts.state))
             yield from saved
         if step in self.parts.config.test_iterations:
             with self._not_counted():
@@ -220,7 +220,7 @@ class _Run:
             seconds, keeper = self.parts.clock.seconds, self.parts.keeper
             timing = None if keeper is None else keeper.record()
             engine = self.parts.backend.facts
-            saved = self.session.save_checkpoint(state, scene, engine, seconds, safety, timing)
+            saved = self.output.save_checkpoint(state, scene, engine, seconds, safety, timing)
         self.last_checkpoint = saved.path
         return saved
 
@@ -250,7 +250,7 @@ class _Run:
             l1_last=state.losses.last_l1,
             sh_degree=state.sh_degree,
             passes=dict(self.parts.backend.timings()) | {WAITING: self.parts.photos.waited()},
-            memory_bytes=memory.resident_bytes(),
+            memory_bytes=process_memory.resident_bytes(),
             device_memory_bytes=self._memory.device_bytes(),
             forecast_bytes=expected.high,
             forecast_low_bytes=expected.low,

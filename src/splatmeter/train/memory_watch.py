@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from splatmeter.backend import EngineMemory
 from splatmeter.events import Densified
-from splatmeter.memory import StagePeaks
+from splatmeter.process_memory import StagePeaks
 from splatmeter.train.assemble import Parts
-from splatmeter.train.forecast import Forecast, Range
-from splatmeter.train.prediction import LEAST_OF_PREDICTED
+from splatmeter.train.memory_forecast import Forecast, Range
+from splatmeter.train.memory_prediction import LEAST_OF_PREDICTED
 
 
 class MemoryWatch:

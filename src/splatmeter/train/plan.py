@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from splatmeter.errors import InputError, MissingFile, OutputError
+from splatmeter.errors import InputError, MissingFile
+from splatmeter.files.atomic import write_text
 from splatmeter.train import progressive
 from splatmeter.train.config import TrainConfig, to_json
 from splatmeter.train.progressive import Stage
@@ -200,14 +201,7 @@ def _require_order(entries: tuple[Entry, ...]) -> None:
 
 def write(path: Path, plan: Plan) -> None:
     """Whole, but without waiting for the disk: it is written often, and checkpoints have it too."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(json.dumps(to_record(plan), indent=1), "utf-8")
-        part.replace(path)
-    except OSError as problem:
-        raise OutputError(
-            f"Cannot write {path}: {problem.strerror or problem}. Make room and go on with --resume."
-        ) from problem
+    write_text(path, json.dumps(to_record(plan), indent=1), durable=False)
 
 
 def read(path: Path) -> Plan:

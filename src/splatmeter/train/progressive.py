@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from splatmeter.errors import UsageError
-from splatmeter.render.rendering import shrunk
+from splatmeter.render.pictures import shrunk
 from splatmeter.scene.scene import View
 
 NONE = "none"

@@ -10,10 +10,10 @@ import numpy as np
 from splatmeter import __version__
 from splatmeter.backend import Backend
 from splatmeter.events import Started
+from splatmeter.files.hashes import sha256_of
 from splatmeter.scene.scene import fingerprint
 from splatmeter.train.assemble import Parts
 from splatmeter.train.config import to_json
-from splatmeter.train.session import sha256_of
 from splatmeter.train.state import poses_fingerprint
 
 

@@ -8,7 +8,7 @@ from splatmeter.backend import Explore, ExposureStep, TrainStep
 from splatmeter.densify.densifier import Densifier
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.train.config import TrainConfig
-from splatmeter.train.exposure import ExposureRates
+from splatmeter.train.photo_exposures import ExposureRates
 from splatmeter.train.plan import Course
 from splatmeter.train.progressive import Stages
 from splatmeter.train.schedule import Schedule, next_degree

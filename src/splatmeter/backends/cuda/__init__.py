@@ -6,8 +6,8 @@ from typing import Any
 
 from splatmeter.backend import Backend, EngineMemory, Facts, OptimizerState
 from splatmeter.backends.cuda.card import images, open_card, told_in_our_words
+from splatmeter.backends.cuda.card_photos import CardPhotos
 from splatmeter.backends.cuda.model import CudaModel
-from splatmeter.backends.cuda.photos import CardPhotos
 from splatmeter.backends.native import native_engine
 from splatmeter.ops import Table
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from splatmeter.backend import Model, TrainStep
 from splatmeter.backends.cuda.model import CudaModel
-from splatmeter.backends.cuda.work import TILE, Counts, Work, work_of
+from splatmeter.backends.cuda.work_model import TILE, Counts, Work, work_of
 
 WARM_UP = 3
 TIMED = 12

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from splatmeter import memory
+from splatmeter import process_memory
 from splatmeter.backend import EngineMemory
 from splatmeter.errors import CardUnavailable, NotEnoughMemory, UsageError
 from splatmeter.photos.photo import size_of
 from splatmeter.scene.scene import Scene
 from splatmeter.train.config import TrainConfig
-from splatmeter.train.forecast import RANDOM_POINTS, expected_gaussians
 from splatmeter.train.memory_cap import MemoryCap
+from splatmeter.train.memory_forecast import RANDOM_POINTS, expected_gaussians
 from splatmeter.train.step import LOOK_AHEAD
 from splatmeter.units import bytes_text, parse_bytes
 
@@ -100,7 +100,7 @@ def predict(
 ) -> Prediction:
     """`gaussians`: at the start, one a point or those of a checkpoint."""
     pixels = max(view.camera.width * view.camera.height for view in (*scene.train, *scene.test))
-    kept = cache_bytes(config, scene, memory.available_bytes())
+    kept = cache_bytes(config, scene, process_memory.available_bytes())
     points = min(scene.points.count, config.max_gaussians or scene.points.count)
     large = _large_points_bytes(engine, scene, points, pixels)
     cap = _cap(config, scene, engine, pixels, large)  # the same for a run that is resumed

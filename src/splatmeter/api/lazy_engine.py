@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from splatmeter.api.given import in_python
+from splatmeter.api.passed_options import in_python
 from splatmeter.backend import Backend
 from splatmeter.backends.registry import backend
 

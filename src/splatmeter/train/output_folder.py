@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import shutil
 import uuid
@@ -12,20 +11,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from splatmeter import __version__
 from splatmeter.backend import Facts
 from splatmeter.errors import MissingFile, OutputError
 from splatmeter.events import Saved
+from splatmeter.files.atomic import replacing, write_text
+from splatmeter.files.hashes import sha256_of
 from splatmeter.gaussians import ply
-from splatmeter.gaussians.atomic import replacing
 from splatmeter.photos.photo import size_of
-from splatmeter.scene.scene import PointCloud, Scene, View
+from splatmeter.scene.points_ply import points_bytes
+from splatmeter.scene.scene import Scene, View
 from splatmeter.shell import command_text
-from splatmeter.train import checkpoint, plan
+from splatmeter.train import checkpoint, checkpoint_names, plan
 from splatmeter.train.config import TrainConfig, to_json
-from splatmeter.train.lock import FolderLock
+from splatmeter.train.folder_lock import FolderLock
 from splatmeter.train.state import TrainingState
 
 EVENTS = "events.jsonl"
@@ -48,8 +47,8 @@ def starting_checkpoint(config: TrainConfig) -> Path | None:
         return config.start_checkpoint
     if not config.resume:
         return None
-    folder = output_folder(config)
-    found = checkpoint.newest(folder)
+    folder = folder_of(config)
+    found = checkpoint_names.newest(folder)
     if found is None:
         raise MissingFile(
             f"There is no checkpoint to resume from in {folder}. Start anew: without --resume, and with "
@@ -60,7 +59,7 @@ def starting_checkpoint(config: TrainConfig) -> Path | None:
 
 def refuse_used_folder(config: TrainConfig) -> None:
     """An existing run is never mixed with another one."""
-    folder = output_folder(config)
+    folder = folder_of(config)
     if config.overwrite or _continues(config) or not holds_run(folder):
         return
     raise OutputError(
@@ -74,11 +73,11 @@ def way_on(folder: Path) -> str:
     return f"Go on with: {command_text(['train', '-m', str(folder), '--resume'])}"
 
 
-class Session:
+class OutputFolder:
     """Owns the folder while it is open. Everything it writes is whole or not there."""
 
     def __init__(self, config: TrainConfig) -> None:
-        self.folder = output_folder(config)
+        self.folder = folder_of(config)
         self.config = config
         self._lock = FolderLock(self.folder)
         try:
@@ -90,7 +89,7 @@ class Session:
             self._lock.release()
             raise
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> OutputFolder:
         return self
 
     def __exit__(
@@ -102,11 +101,11 @@ class Session:
         """What the run is about, before it begins."""
         source = str(self.config.source_path.absolute())  # so that the run can be resumed from anywhere
         record = {"splatmeter": __version__, **to_json(self.config), "source_path": source}
-        _write(self.folder / CONFIG, json.dumps(record, indent=1))
-        _write(self.folder / "cfg_args", _namespace(self.config))
-        _write(self.folder / "cameras.json", json.dumps(_cameras(scene)))
+        write_text(self.folder / CONFIG, json.dumps(record, indent=1))
+        write_text(self.folder / "cfg_args", _namespace(self.config))
+        write_text(self.folder / "cameras.json", json.dumps(_cameras(scene)))
         with replacing(self.folder / "input.ply") as file:
-            file.write(_points_ply(scene.points))
+            file.write(points_bytes(scene.points, with_normals=True))
 
     def save_model(self, state: TrainingState) -> Iterator[Saved]:
         """point_cloud.ply with the 3D filter as a column, and fused.ply for viewers."""
@@ -130,16 +129,16 @@ class Session:
         safety: bool = False,
         timing: Mapping[str, Any] | None = None,
     ) -> Saved:
-        path = checkpoint.path_for(self.folder, state.step, safety)
+        path = checkpoint_names.path_for(self.folder, state.step, safety)
         digest = checkpoint.save(path, state, scene, self.config, engine, clock_seconds, timing)
-        checkpoint.drop_older_safety(self.folder, path)
+        checkpoint_names.drop_older_safety(self.folder, path)
         return Saved(state.step, str(path), "checkpoint", digest)
 
     def save_plan(self, made: plan.Plan) -> None:
         plan.write(self.folder / plan.NAME, made)
 
 
-def output_folder(config: TrainConfig) -> Path:
+def folder_of(config: TrainConfig) -> Path:
     if config.model_path is None:
         raise OutputError("The run has no output folder yet.")
     return config.model_path
@@ -147,7 +146,7 @@ def output_folder(config: TrainConfig) -> Path:
 
 def _continues(config: TrainConfig) -> bool:
     start = config.start_checkpoint
-    return config.resume or (start is not None and start.resolve().parent == output_folder(config).resolve())
+    return config.resume or (start is not None and start.resolve().parent == folder_of(config).resolve())
 
 
 def holds_run(folder: Path) -> bool:
@@ -169,19 +168,6 @@ def _sweep(folder: Path) -> None:
     for pattern in (".*.part", "point_cloud/iteration_*/.*.part", "evaluations/*/.*.part"):
         for path in folder.glob(pattern):
             path.unlink(missing_ok=True)
-
-
-def _write(path: Path, text: str) -> None:
-    with replacing(path) as file:
-        file.write(text.encode())
-
-
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        digest = hashlib.sha256()
-        while block := file.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _namespace(config: TrainConfig) -> str:
@@ -222,19 +208,3 @@ def _camera(index: int, view: View) -> dict[str, Any]:
         "fy": camera.fy * height / camera.height,
         "fx": camera.fx * width / camera.width,
     }
-
-
-def _points_ply(points: PointCloud) -> bytes:
-    names = ["x", "y", "z", "nx", "ny", "nz"]
-    rows = np.zeros(
-        len(points.positions),
-        [(name, "<f4") for name in names] + [(name, "u1") for name in ("red", "green", "blue")],
-    )
-    for axis, name in enumerate("xyz"):
-        rows[name] = points.positions[:, axis]
-    for channel, name in enumerate(("red", "green", "blue")):
-        rows[name] = points.colors[:, channel]
-    header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(rows)}"]
-    header += [f"property float {name}" for name in names]
-    header += [f"property uchar {name}" for name in ("red", "green", "blue")] + ["end_header"]
-    return ("\n".join(header) + "\n").encode() + rows.tobytes()

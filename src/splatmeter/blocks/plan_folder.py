@@ -19,9 +19,10 @@ from splatmeter import __version__
 from splatmeter.blocks.planning import Block, Division
 from splatmeter.densify import region
 from splatmeter.errors import InputError, MissingFile, OutputError
-from splatmeter.gaussians.atomic import replacing
+from splatmeter.files.atomic import replacing, write_text
 from splatmeter.scene import block as block_scene
-from splatmeter.train.session import clear_run, holds_run
+from splatmeter.scene.points_ply import points_bytes
+from splatmeter.train.output_folder import clear_run, holds_run
 
 PLAN = "blocks.json"
 BLOCKS = "blocks"
@@ -90,16 +91,14 @@ def write(out: Path, plan: Plan, source: Path, blocks: tuple[Block, ...]) -> Non
         photos = (*block.train, *block.test)
         described = block_scene.Block(block.name, (source,), photos, dict(plan.division))
         with replacing(scene / block_scene.POINTS) as file:
-            file.write(block_scene.points_bytes(block.points))
-        with replacing(scene / block_scene.FILE) as file:
-            file.write(json.dumps(block_scene.content(described, scene), indent=1).encode())
+            file.write(points_bytes(block.points))
+        write_text(scene / block_scene.FILE, json.dumps(block_scene.content(described, scene), indent=1))
     write_plan(out, plan)
 
 
 def write_plan(out: Path, plan: Plan) -> None:
     record = {"splatmeter": __version__, **asdict(plan)}
-    with replacing(out / PLAN) as file:
-        file.write(json.dumps(record, indent=1).encode())
+    write_text(out / PLAN, json.dumps(record, indent=1))
 
 
 def refuse_foreign(out: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from splatmeter.errors import InputError
 from splatmeter.ops import MEANS, RasterSettings, Table
-from splatmeter.page import assemble, viewpoints
+from splatmeter.page import html_file, viewpoints
 from splatmeter.page.viewpoints import Viewpoint
 from splatmeter.units import count_text
 
@@ -22,7 +22,7 @@ class Made:
     html: str
     count: int
     degree: int
-    gaussians: assemble.Gaussians
+    gaussians: html_file.Gaussians
     settings: RasterSettings
     views: Sequence[Viewpoint]
 
@@ -37,11 +37,11 @@ def made(
 ) -> Made:
     """`psnr`: on held-out photos, where it is known."""
     views = viewpoints.evenly(views)
-    packed = assemble.packed_text(table, degree)
+    packed = html_file.packed_text(table, degree)
     count = packed.packed.count
     if not count:
         raise InputError(f"{title} holds no Gaussians to show.")
-    content = assemble.Content(
+    content = html_file.Content(
         title=title,
         gaussians=packed,
         settings=settings,
@@ -50,7 +50,7 @@ def made(
         facts=_facts(count, psnr),
         details=_details(count, settings, degree, views, psnr),
     )
-    return Made(assemble.page(content), count, degree, packed, settings, views)
+    return Made(html_file.page(content), count, degree, packed, settings, views)
 
 
 def _facts(count: int, psnr: float | None) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,22 +14,25 @@ from splatmeter.errors import OutputError
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
     """A stream whose content takes the place of `path` when the block ends well.
 
     After any failure the old file is untouched and the temporary one is gone. What the system refuses
-    (no space, no permission) becomes an OutputError.
+    (no space, no permission) becomes an OutputError. A file that is not `durable` may be lost in a power cut;
+    nobody has to wait for the disk then.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with temporary.open("wb") as stream:
                 yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
+                if durable:
+                    stream.flush()
+                    os.fsync(stream.fileno())
             temporary.replace(path)
-            _settle_folder(path.parent)
+            if durable:
+                _settle_folder(path.parent)
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
@@ -39,6 +43,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             f"Cannot write {path}: {reason}. What was there before is unchanged; "
             "free some space or choose another place."
         ) from problem
+
+
+def write_text(path: Path, text: str, durable: bool = True) -> None:
+    """Names of files may hold bytes that are no text; those are written as escapes."""
+    with replacing(path, durable) as stream:
+        stream.write(text.encode("utf-8", "backslashreplace"))
 
 
 def _settle_folder(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from splatmeter.blocks import folder as divided
+from splatmeter.blocks import plan_folder as divided
 from splatmeter.errors import InputError, UsageError
 from splatmeter.train.config import from_json
 from splatmeter.train.earlier import lasting
