@@ -34,7 +34,7 @@ from splatmeter.photos.whole import require_whole
 from splatmeter.scene.scene import Scene, fingerprint, load_scene
 from splatmeter.shell import command_text
 from splatmeter.train.config import TrainConfig, to_json
-from splatmeter.train.folder_lock import FolderLock
+from splatmeter.train.folder_lock import FolderLock, wait_until_free
 from splatmeter.train.output_folder import way_on
 from splatmeter.units import count_text
 
@@ -49,6 +49,9 @@ PASSED_ON = {
     "quiet": False, "view": False, "view_port": 8080, "view_host": "127.0.0.1",
 }  # fmt: skip
 """Options that are about how a block's command behaves, with their defaults."""
+
+GONE_SECONDS = 30.0
+"""A job that died may leave a process behind for a moment, which the next try at its block waits for."""
 
 
 def concerns(config: TrainConfig, chosen: TrainArguments) -> bool:
@@ -285,6 +288,7 @@ def train_alone(out: Path, name: str, chosen: TrainArguments, command: Stopwatch
     if done is not None:
         _say(f"Block {name} is finished already, after {done.step} steps: {place}")
         return 0
+    wait_until_free(place, GONE_SECONDS)
     config = runs.block_config(out, plan, plan.named(name))
     try:
         return _followed(config, chosen, command)
