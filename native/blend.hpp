@@ -20,6 +20,7 @@ struct alignas(64) Batch {
   float x[kBatch], y[kBatch], across[kBatch], tilt[kBatch], down[kBatch], log2_opacity[kBatch];
   float red[kBatch], green[kBatch], blue[kBatch], curvature[kBatch];  // curvature = 2^(-2 down)
   Start starts[kBatch * kStrips];
+  float nearly_cap;  // log2 of an opacity from which on the largest alpha may be exceeded
   ItemKind kind[kBatch * kStrips];
 };
 
@@ -105,16 +106,16 @@ INLINE Columns columns_of(const Batch& batch, Item item) {
 
 constexpr float kLeastPower = -126.f;  // of two, that a normal float can hold
 
-INLINE void start_items(const Item* items, int count, float max_alpha, Batch& batch) {
-  const float nearly_cap = __builtin_log2f(max_alpha) - 1e-3f;  // the recurrence is good to 1e-5
+INLINE float nearly_cap_of(float max_alpha) { return __builtin_log2f(max_alpha) - 1e-3f; }  // the recurrence is good to 1e-5
+
+INLINE void start_items(const Item* items, int count, Batch& batch) {
   for (int j = 0; j < count; j++) {
     const Item item = items[j];
     const float down = batch.down[item.member], height = float(item.y1 - item.y0 - 1);
     const Columns c = columns_of(batch, item);
     f8 power = c.constant - down * c.e * c.e, step = -down * (2.f * c.e + 1.f);
-    store(batch.starts[j].value, keep_where(power >= kLeastPower, exp2_of(power)));
-    store(batch.starts[j].ratio, exp2_of(clamp(step, all(kLeastPower), all(-kLeastPower))));
-    batch.kind[j] = !(down * height * height < 70.f) ? kSteep : batch.log2_opacity[item.member] < nearly_cap ? kSmooth : kCapped;
+    store_powers(batch.starts[j].value, power, clamp(step, all(kLeastPower), all(-kLeastPower)), kLeastPower);
+    batch.kind[j] = !(down * height * height < 70.f) ? kSteep : batch.log2_opacity[item.member] < batch.nearly_cap ? kSmooth : kCapped;
   }
 }
 

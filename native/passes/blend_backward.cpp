@@ -90,6 +90,7 @@ template <bool Absolute>
 void blend_tile(Engine& engine, const Inputs& in, int tile) {
   State state;
   Batch batch;
+  batch.nearly_cap = nearly_cap_of(engine.settings.max_alpha);
   const Splat* splats = engine.splats.data();
   const Pair* pairs = engine.pairs.data();
   float* gradients = engine.pair_gradients.data();
@@ -108,7 +109,7 @@ void blend_tile(Engine& engine, const Inputs& in, int tile) {
     const uint8_t* counts = engine.item_counts.data() + i;
     count = 0;
     for (int k = 0; k < n; k++) count += counts[k];
-    start_items(items, count, engine.settings.max_alpha, batch);
+    start_items(items, count, batch);
     for (int k = 0, j = 0; k < n; k++) {
       float* out = gradients + size_t(pairs[i + k].slot) * kPairWidth;
       if (!counts[k]) {

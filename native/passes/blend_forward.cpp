@@ -55,6 +55,7 @@ INLINE void close_tile(const Engine& engine, const State& state, int x0, int y0,
 void blend_tile(Engine& engine, int tile, float* color, float* transmittance) {
   State state;
   Batch batch;
+  batch.nearly_cap = nearly_cap_of(engine.settings.max_alpha);
   LiveRows live = all_rows();
   const Splat* splats = engine.splats.data();
   const Pair* pairs = engine.pairs.data();
@@ -72,7 +73,7 @@ void blend_tile(Engine& engine, int tile, float* color, float* transmittance) {
     item_words(g, g2, live, word);
     Item* end_of_items = append_items(word, n, items, engine.item_counts.data() + i);
     const int count = int(end_of_items - items);
-    start_items(items, count, engine.settings.max_alpha, batch);
+    start_items(items, count, batch);
     blend_items(state, batch, items, count, engine.settings.max_alpha);
     items = end_of_items;
   }
