@@ -10,7 +10,7 @@ constexpr int kBatch = 8;  // one vector; more were slower: they share the first
 
 // Down a column alpha is 2^(constant - down e^2), so the ratio of neighbouring rows changes by a constant factor:
 // value(y+1) = value(y) r(y),  r(y+1) = r(y) 2^(-2 down). One multiplication a row instead of an exponential.
-struct alignas(64) Start { float value[8], ratio[8]; };
+struct alignas(64) Start { float value[8], ratio[8]; };  // side by side, so that both are one vector of sixteen
 
 // Most items are smooth. Capped ones may exceed the largest alpha allowed; steep ones fall too fast for the
 // recurrence, and each of their rows gets its own exponential.
@@ -106,7 +106,8 @@ INLINE Columns columns_of(const Batch& batch, Item item) {
 
 constexpr float kLeastPower = -126.f;  // of two, that a normal float can hold
 
-INLINE float nearly_cap_of(float max_alpha) { return __builtin_log2f(max_alpha) - 1e-3f; }  // the recurrence is good to 1e-5
+// The recurrence is good to 1e-5.
+INLINE float nearly_cap_of(float max_alpha) { return __builtin_log2f(max_alpha) - 1e-3f; }
 
 INLINE void start_items(const Item* items, int count, Batch& batch) {
   for (int j = 0; j < count; j++) {
@@ -114,8 +115,10 @@ INLINE void start_items(const Item* items, int count, Batch& batch) {
     const float down = batch.down[item.member], height = float(item.y1 - item.y0 - 1);
     const Columns c = columns_of(batch, item);
     f8 power = c.constant - down * c.e * c.e, step = -down * (2.f * c.e + 1.f);
-    store_powers(batch.starts[j].value, power, clamp(step, all(kLeastPower), all(-kLeastPower)), kLeastPower);
-    batch.kind[j] = !(down * height * height < 70.f) ? kSteep : batch.log2_opacity[item.member] < batch.nearly_cap ? kSmooth : kCapped;
+    step = clamp(step, all(kLeastPower), all(-kLeastPower));
+    store_powers(&batch.starts[j], power, step, kLeastPower);
+    const bool steep = !(down * height * height < 70.f), capped = !(batch.log2_opacity[item.member] < batch.nearly_cap);
+    batch.kind[j] = steep ? kSteep : capped ? kCapped : kSmooth;
   }
 }
 

@@ -110,7 +110,8 @@ INLINE void load_quads(At&& at, f8* column) {  // column[j][l] = at(l)[j]
 }
 INLINE void split_four_triples(f4 u, f4 v, f4 w, f4& a, f4& b, f4& c) {
   a = __builtin_shufflevector(u, __builtin_shufflevector(v, w, 2, 5, 2, 5), 0, 3, 4, 5);
-  b = __builtin_shufflevector(__builtin_shufflevector(u, v, 1, 4, 1, 4), __builtin_shufflevector(v, w, 3, 6, 3, 6), 0, 1, 4, 5);
+  const f4 first = __builtin_shufflevector(u, v, 1, 4, 1, 4), last = __builtin_shufflevector(v, w, 3, 6, 3, 6);
+  b = __builtin_shufflevector(first, last, 0, 1, 4, 5);
   c = __builtin_shufflevector(__builtin_shufflevector(u, v, 2, 5, 2, 5), w, 0, 1, 4, 7);
 }
 INLINE void split_triples(const f8* v, f8* out) {  // out[c][j] is number c of triple j
@@ -123,10 +124,11 @@ INLINE void as_triples(f8 v, f8* out) {  // triples of equal numbers
   out[1] = f8(__builtin_shufflevector(l, l, 2, 3, 3, 3), __builtin_shufflevector(h, h, 0, 0, 0, 1));
   out[2] = f8(__builtin_shufflevector(h, h, 1, 1, 2, 2), __builtin_shufflevector(h, h, 2, 3, 3, 3));
 }
-INLINE void repeat_triple(const float* triple, f8* out) {  // the same one again and again
+INLINE void repeat_triple(const float* triple, f8* out) {  // the same one again and again; reads a fourth number
   f4 v;
   memcpy(&v, triple, sizeof v);
-  const f4 a = __builtin_shufflevector(v, v, 0, 1, 2, 0), b = __builtin_shufflevector(v, v, 1, 2, 0, 1), c = __builtin_shufflevector(v, v, 2, 0, 1, 2);
+  const f4 a = __builtin_shufflevector(v, v, 0, 1, 2, 0), b = __builtin_shufflevector(v, v, 1, 2, 0, 1);
+  const f4 c = __builtin_shufflevector(v, v, 2, 0, 1, 2);
   out[0] = f8(a, b), out[1] = f8(c, a), out[2] = f8(b, c);
 }
 INLINE void transpose_quads(i8* r) {  // quad l and quad l + 4 become the halves of r[l]

@@ -64,7 +64,7 @@ INLINE void rotation_gradient(const Projection& o, const f8* vR, f8* out) {
   for (int j = 0; j < 4; j++) out[j] = (v[j] - radial * o.quaternion[j]) * o.inverse_norm;
 }
 
-// `light`: by coefficient, what the colour's gradient is along the harmonics' three channels; zero where they are inactive.
+// `light`: by coefficient, what the colour's gradient is along the harmonics' three channels; zero for inactive ones.
 INLINE void harmonics_gradient(const Camera& camera, const f8* mean, const f8* light, Gradient& g) {
   f8 d[3], inverse, along[3];
   for (int k = 0; k < 3; k++) d[k] = mean[k] - camera.position[k];
@@ -76,7 +76,8 @@ INLINE void harmonics_gradient(const Camera& camera, const f8* mean, const f8* l
   for (int k = 0; k < 3; k++) g.column[kMean + k] += (along[k] - radial * d[k]) * inverse;
 }
 
-INLINE void projection_gradient(const Engine& engine, const f8* column, const PairSums& s, const f8* light, Gradient& g) {
+INLINE void projection_gradient(const Engine& engine, const f8* column, const PairSums& s, const f8* light,
+                                Gradient& g) {
   const Camera& camera = engine.camera;
   Projection o;
   project_eight(camera, engine.settings, column, o);

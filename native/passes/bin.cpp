@@ -6,7 +6,8 @@
 namespace splat::SPLAT_LEVEL {
 namespace {
 
-// One instruction each; the standard library's are calls, because they promise more about what is not a number.
+// One instruction each; the standard library's are calls. Like those they give `b` where `a` is not a number (of an
+// ellipse so thin that its squeeze overflows), but never `a`: what comes second must be a number.
 INLINE float least(float a, float b) { return a < b ? a : b; }
 INLINE float most(float a, float b) { return a > b ? a : b; }
 

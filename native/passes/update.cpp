@@ -17,7 +17,7 @@ struct SeenRows {
 };
 
 struct Eight {  // the last one repeats its last row in the idle lanes
-  uint32_t rows[8], next[8];  // and the eight that come after them
+  uint32_t rows[8], next[8];  // next: of the eight after these, or the last row again
   int count, at;
 };
 
@@ -69,7 +69,7 @@ struct Loaded {
   f8 rows[kHarmonicsWidth];  // harmonics [row, chunk]
   float color[8][4];         // the colours' gradient, row by row
   f8 light[16];              // its product with the harmonics, by coefficient
-  bool behind;  // at least one of the rows
+  bool behind;               // at least one of the rows
 };
 
 INLINE void store_triples(const f8* column, float (*row)[4]) {
@@ -78,9 +78,13 @@ INLINE void store_triples(const f8* column, float (*row)[4]) {
   for (int l = 0; l < 4; l++) memcpy(row[l], &quad[l], 16), memcpy(row[l + 4], (const char*)&quad[l] + 16, 16);
 }
 
-// Five arrays are too many for the processor to see coming what it will read, so the next eight rows are asked for while these
-// are worked on: a line now and then, because many at once fill the queue of misses and everything waits behind them.
+// Five arrays are too many for the processor to see coming what it will read, so the next eight rows are asked for
+// while these are worked on: a line now and then, because many at once fill the queue of misses and everything waits
+// behind them.
 constexpr int kLine = 64 / sizeof(float);
+INLINE void ask_for(const float* row, int width) {
+  for (int k = 0; k < width; k += kLine) __builtin_prefetch(row + k);
+}
 
 // Rows of harmonics stay rows: of their 48 numbers only 16 products with the colour's gradient have to become columns.
 template <int Degree>
@@ -90,7 +94,7 @@ INLINE void multiply_harmonics(const f8* row, const float* color, f8* light) {
     f8 part[3], h[3];
     for (int k = 0; k < 3; k++) part[k] = 3 * half + k < chunks ? row[3 * half + k] : all(0.f);
     split_triples(part, h);
-    light[8 * half] = color[1] * h[1] + color[0] * h[0] + color[2] * h[2];
+    light[8 * half] = color[1] * h[1] + color[0] * h[0] + color[2] * h[2];  // rounded as always: green first
   }
 }
 
@@ -111,8 +115,9 @@ INLINE void load_rows(const Engine& engine, const Eight& e, Loaded& in) {
   for (int l = 0; l < 8; l++) {
     f8* row = in.rows + 6 * l;
     current_harmonics(table, e.rows[l], in.behind ? age_of(table.pending, last_update[l]) : 0, chunks, row);
-    for (int k = 0; k < 8 * chunks; k += kLine) __builtin_prefetch(table.harmonics + size_t(e.next[l]) * kHarmonicsWidth + k);
-    for (int k = 0; k < kGeometryMomentsWidth; k += kLine) __builtin_prefetch(table.geometry_moments + size_t(e.next[l]) * kGeometryMomentsWidth + k);
+    const size_t next = e.next[l];
+    ask_for(table.harmonics + next * kHarmonicsWidth, 8 * chunks);
+    if (table.geometry_moments) ask_for(table.geometry_moments + next * kGeometryMomentsWidth, kGeometryMomentsWidth);
     multiply_harmonics<Degree>(row, in.color[l], in.light + l);
   }
   transpose(in.light);
