@@ -198,6 +198,8 @@ class PyEngine {
   }
   double measured_flops() { nb::gil_scoped_release unlocked; return splat::measured_flops(engine_.pool); }
   double measured_bandwidth() { nb::gil_scoped_release unlocked; return splat::measured_bandwidth(engine_.pool); }
+  double measured_operations() { nb::gil_scoped_release unlocked; return splat::measured_operations(engine_.pool); }
+  double measured_divisions() { nb::gil_scoped_release unlocked; return splat::measured_divisions(engine_.pool); }
 
   // Everything that grows with the Gaussians, before rows are moved: the table needs the room, and the next forward
   // pass makes it anew.
@@ -276,6 +278,8 @@ NB_MODULE(_native, m) {
       .def("step_work", &PyEngine::step_work)
       .def("measured_flops", &PyEngine::measured_flops)
       .def("measured_bandwidth", &PyEngine::measured_bandwidth)
+      .def("measured_operations", &PyEngine::measured_operations)
+      .def("measured_divisions", &PyEngine::measured_divisions)
       .def_prop_ro("visible_count", &PyEngine::visible_count)
       .def_prop_ro("pair_count", &PyEngine::pair_count)
       .def_prop_ro("workspace_bytes", &PyEngine::workspace_bytes)
