@@ -1,6 +1,8 @@
 // What forward and backward blending share. A tile's Gaussians are taken in batches of eight, front to back; for each
 // the exact range of rows in each strip of eight pixels becomes a work item (Gaussian, strip, y0, y1).
 #pragma once
+#include <type_traits>
+
 #include "engine.hpp"
 #include "simd.hpp"
 
@@ -31,13 +33,32 @@ INLINE LiveRows all_rows() {
   return live;
 }
 
-// Tile state is [strip][row][planes][8 pixels]; plane 0 is the transmittance, whose sign bit marks a dead pixel.
-// The dead stay dead: the borders only ever move inwards. False when nothing is left.
-template <int Planes>
-INLINE bool narrow(const float (*state)[kTile][Planes][kStrip], LiveRows& live) {
+// value > limit for a positive limit, compared as integers: the units that compare floats have to multiply.
+INLINE i8 exceeds(f8 value, float limit) {
+  int32_t bits;
+  memcpy(&bits, &limit, sizeof bits);
+  return (i8)value > bits;
+}
+
+// When is a pixel finished? By the original's rule, when a Gaussian would leave no more light than kMinTransmittance:
+// that one is not blended, however much light it would have caught. With a light cut, when no more than that is left;
+// whatever caught the light is blended. That is less work a row, too: the transmittance alone tells who is dead.
+template <class Body>
+INLINE void with_end_of_light(const Settings& settings, Body&& body) {
+  if (settings.light_cut > 0) body(std::true_type());
+  else body(std::false_type());
+}
+
+// Tile state is [strip][row][planes][8 pixels]; plane 0 is the transmittance, whose sign bit marks a dead pixel, or
+// that it is not above the cut. The dead stay dead: the borders only ever move inwards. False when nothing is left.
+template <bool Cut, int Planes>
+INLINE bool narrow(const float (*state)[kTile][Planes][kStrip], float cut, LiveRows& live) {
   bool any = false;
   for (int s = 0; s < kStrips; s++) {
-    auto dead = [&](int row) { return sign_bits((i8)load(state[s][row][0])) == kAllLanes; };
+    auto dead = [&](int row) {
+      const f8 T = load(state[s][row][0]);
+      return Cut ? sign_bits(exceeds(T, cut)) == 0 : sign_bits((i8)T) == kAllLanes;
+    };
     int begin = live.begin[s], end = live.end[s];
     while (begin < end && dead(begin)) begin++;
     while (begin < end && dead(end - 1)) end--;
@@ -149,12 +170,6 @@ INLINE void each_row(const Batch& batch, Item item, int j, const Columns& c, Row
   }
 }
 
-// value > limit for a positive limit, compared as integers: the units that compare floats have to multiply.
-INLINE i8 exceeds(f8 value, float limit) {
-  int32_t bits;
-  memcpy(&bits, &limit, sizeof bits);
-  return (i8)value > bits;
-}
 constexpr float kBelowMinAlpha = 0x1.0101p-8f;  // the float before 1/255
 static_assert(kBelowMinAlpha < kMinAlpha && kMinAlpha - kBelowMinAlpha < 5e-10f);
 

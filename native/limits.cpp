@@ -155,17 +155,18 @@ void open_tile(const Engine& engine, int x0, int y0, Tile& tile) {
 }
 
 // One row of one strip; returns how many of its eight pixels took the Gaussian.
-int blend_strip(const Splat& g, float dy, float dx0, float max_alpha, float* left, Tile& tile) {
+int blend_strip(const Splat& g, float dy, float dx0, const Settings& settings, float* left, Tile& tile) {
+  const float least = settings.light_cut > 0 ? settings.light_cut : kMinTransmittance;
   int taken = 0;
   for (int l = 0; l < kStrip; l++) {
     if (left[l] == 0) continue;
     const float dx = dx0 + float(l), e = dy - g.tilt * dx;
     const float power = g.log2_opacity - g.across * dx * dx - g.down * e * e;
     if (power < -kLog2Of255) continue;
-    const float after = left[l] * (1 - std::fmin(std::exp2(power), max_alpha));
+    const float after = left[l] * (1 - std::fmin(std::exp2(power), settings.max_alpha));
     taken++;
-    tile.open -= after <= kMinTransmittance;
-    left[l] = after <= kMinTransmittance ? 0.f : after;
+    tile.open -= after <= least;
+    left[l] = after <= least ? 0.f : after;
   }
   return taken;
 }
@@ -182,7 +183,7 @@ void count_pair(const Engine& engine, const Splat& g, int x0, int y0, Tile& tile
     bool any = false;
     for (int y = rows.begin; y < rows.end; y++) {
       const float dx0 = float(x0 + s * kStrip) + 0.5f - g.x, dy = float(y0 + y) + 0.5f - g.y;
-      const int taken = blend_strip(g, dy, dx0, engine.settings.max_alpha, tile.left[y] + s * kStrip, tile);
+      const int taken = blend_strip(g, dy, dx0, engine.settings, tile.left[y] + s * kStrip, tile);
       work.pixels += taken, work.vectors += taken > 0, any |= taken > 0;
     }
     work.items += any;
