@@ -1,6 +1,8 @@
 // What forward and backward blending share. A tile's Gaussians are taken in batches of eight, front to back; for each
 // the exact range of rows in each strip of eight pixels becomes a work item (Gaussian, strip, y0, y1).
 #pragma once
+#include <type_traits>
+
 #include "engine.hpp"
 #include "simd.hpp"
 
@@ -10,7 +12,7 @@ constexpr int kBatch = 8;  // one vector; more were slower: they share the first
 
 // Down a column alpha is 2^(constant - down e^2), so the ratio of neighbouring rows changes by a constant factor:
 // value(y+1) = value(y) r(y),  r(y+1) = r(y) 2^(-2 down). One multiplication a row instead of an exponential.
-struct alignas(64) Start { float value[8], ratio[8]; };
+struct alignas(64) Start { float value[8], ratio[8]; };  // side by side, so that both are one vector of sixteen
 
 // Most items are smooth. Capped ones may exceed the largest alpha allowed; steep ones fall too fast for the
 // recurrence, and each of their rows gets its own exponential.
@@ -20,6 +22,7 @@ struct alignas(64) Batch {
   float x[kBatch], y[kBatch], across[kBatch], tilt[kBatch], down[kBatch], log2_opacity[kBatch];
   float red[kBatch], green[kBatch], blue[kBatch], curvature[kBatch];  // curvature = 2^(-2 down)
   Start starts[kBatch * kStrips];
+  float nearly_cap;  // log2 of an opacity from which on the largest alpha may be exceeded
   ItemKind kind[kBatch * kStrips];
 };
 
@@ -30,13 +33,32 @@ INLINE LiveRows all_rows() {
   return live;
 }
 
-// Tile state is [strip][row][planes][8 pixels]; plane 0 is the transmittance, whose sign bit marks a dead pixel.
-// The dead stay dead: the borders only ever move inwards. False when nothing is left.
-template <int Planes>
-INLINE bool narrow(const float (*state)[kTile][Planes][kStrip], LiveRows& live) {
+// value > limit for a positive limit, compared as integers: the units that compare floats have to multiply.
+INLINE i8 exceeds(f8 value, float limit) {
+  int32_t bits;
+  memcpy(&bits, &limit, sizeof bits);
+  return (i8)value > bits;
+}
+
+// When is a pixel finished? By the original's rule, when a Gaussian would leave no more light than kMinTransmittance:
+// that one is not blended, however much light it would have caught. With a light cut, when no more than that is left;
+// whatever caught the light is blended. That is less work a row, too: the transmittance alone tells who is dead.
+template <class Body>
+INLINE void with_end_of_light(const Settings& settings, Body&& body) {
+  if (settings.light_cut > 0) body(std::true_type());
+  else body(std::false_type());
+}
+
+// Tile state is [strip][row][planes][8 pixels]; plane 0 is the transmittance, whose sign bit marks a dead pixel, or
+// that it is not above the cut. The dead stay dead: the borders only ever move inwards. False when nothing is left.
+template <bool Cut, int Planes>
+INLINE bool narrow(const float (*state)[kTile][Planes][kStrip], float cut, LiveRows& live) {
   bool any = false;
   for (int s = 0; s < kStrips; s++) {
-    auto dead = [&](int row) { return sign_bits((i8)load(state[s][row][0])) == kAllLanes; };
+    auto dead = [&](int row) {
+      const f8 T = load(state[s][row][0]);
+      return Cut ? sign_bits(exceeds(T, cut)) == 0 : sign_bits((i8)T) == kAllLanes;
+    };
     int begin = live.begin[s], end = live.end[s];
     while (begin < end && dead(begin)) begin++;
     while (begin < end && dead(end - 1)) end--;
@@ -105,16 +127,19 @@ INLINE Columns columns_of(const Batch& batch, Item item) {
 
 constexpr float kLeastPower = -126.f;  // of two, that a normal float can hold
 
-INLINE void start_items(const Item* items, int count, float max_alpha, Batch& batch) {
-  const float nearly_cap = __builtin_log2f(max_alpha) - 1e-3f;  // the recurrence is good to 1e-5
+// The recurrence is good to 1e-5.
+INLINE float nearly_cap_of(float max_alpha) { return __builtin_log2f(max_alpha) - 1e-3f; }
+
+INLINE void start_items(const Item* items, int count, Batch& batch) {
   for (int j = 0; j < count; j++) {
     const Item item = items[j];
     const float down = batch.down[item.member], height = float(item.y1 - item.y0 - 1);
     const Columns c = columns_of(batch, item);
     f8 power = c.constant - down * c.e * c.e, step = -down * (2.f * c.e + 1.f);
-    store(batch.starts[j].value, keep_where(power >= kLeastPower, exp2_of(power)));
-    store(batch.starts[j].ratio, exp2_of(clamp(step, all(kLeastPower), all(-kLeastPower))));
-    batch.kind[j] = !(down * height * height < 70.f) ? kSteep : batch.log2_opacity[item.member] < nearly_cap ? kSmooth : kCapped;
+    step = clamp(step, all(kLeastPower), all(-kLeastPower));
+    store_powers(&batch.starts[j], power, step, kLeastPower);
+    const bool steep = !(down * height * height < 70.f), capped = !(batch.log2_opacity[item.member] < batch.nearly_cap);
+    batch.kind[j] = steep ? kSteep : capped ? kCapped : kSmooth;
   }
 }
 
@@ -145,12 +170,6 @@ INLINE void each_row(const Batch& batch, Item item, int j, const Columns& c, Row
   }
 }
 
-// value > limit for a positive limit, compared as integers: the units that compare floats have to multiply.
-INLINE i8 exceeds(f8 value, float limit) {
-  int32_t bits;
-  memcpy(&bits, &limit, sizeof bits);
-  return (i8)value > bits;
-}
 constexpr float kBelowMinAlpha = 0x1.0101p-8f;  // the float before 1/255
 static_assert(kBelowMinAlpha < kMinAlpha && kMinAlpha - kBelowMinAlpha < 5e-10f);
 

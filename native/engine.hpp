@@ -24,6 +24,7 @@ struct Settings {
   float background[3] = {0, 0, 0};
   float max_alpha = 0.99f;
   bool absolute_gradients = false;
+  float light_cut = 0;  // a pixel is finished when no more of its light is left; 0: the original's rule, see blend.hpp
 };
 
 // Steps of Adam without gradient that rows not seen for a while still owe; see Pending in backends/lazy_adam.py.

@@ -101,32 +101,26 @@ INLINE void project_eight(const Camera& camera, const Settings& settings, const 
 
 // ---- rows -------------------------------------------------------------------------------------------------
 INLINE void load_geometry(const float* geometry, const uint32_t* rows, f8* column) {
-  for (int l = 0; l < 8; l++) {
-    const float* row = geometry + size_t(rows[l]) * kGeometryWidth;
-    column[l] = load(row), column[8 + l] = load(row + 8);
-  }
-  transpose(column), transpose(column + 8);
+  auto row = [&](int l) { return geometry + size_t(rows[l]) * kGeometryWidth; };
+  for (int k = 0; k < kGeometryWidth; k += 4) load_quads([&](int l) { return row(l) + k; }, column + k);
 }
 
 INLINE void load_moments(const float* moments, const uint32_t* rows, f8* column) {
-  constexpr int chunks = kGeometryMomentsWidth / 8;
-  for (int l = 0; l < 8; l++) {
-    const float* row = moments + size_t(rows[l]) * kGeometryMomentsWidth;
-    for (int k = 0; k < chunks; k++) column[8 * k + l] = load(row + 8 * k);
-  }
-  for (int k = 0; k < chunks; k++) transpose(column + 8 * k);
+  auto row = [&](int l) { return moments + size_t(rows[l]) * kGeometryMomentsWidth; };
+  for (int k = 0; k < kGeometryMomentsWidth; k += 4) load_quads([&](int l) { return row(l) + k; }, column + k);
 }
 // The first moments of rows that are behind are all that catching up needs; the others' stay where they are.
 INLINE void load_owed_moments(const Table& table, const uint32_t* rows, f8 last_update, f8* column) {
-  static const float nothing[16] = {};
+  static const float nothing[kSecondGeometry] = {};
   const int behind = sign_bits(last_update < float(table.pending.step));
+  const float* from[8];
   for (int l = 0; l < 8; l++) {
-    const float* row = behind >> l & 1 ? table.geometry_moments + size_t(rows[l]) * kGeometryMomentsWidth : nothing;
-    column[l] = load(row), column[8 + l] = load(row + 8);
+    from[l] = behind >> l & 1 ? table.geometry_moments + size_t(rows[l]) * kGeometryMomentsWidth : nothing;
   }
-  transpose(column), transpose(column + 8);
+  for (int k = 0; k < kSecondGeometry; k += 4) load_quads([&](int l) { return from[l] + k; }, column + k);
 }
-static_assert(kOptimized <= 16);
+static_assert(kOptimized <= kSecondGeometry, "what is owed follows from the first moments alone");
+static_assert(kGeometryWidth % 4 == 0 && kGeometryMomentsWidth % 4 == 0 && kSecondGeometry % 4 == 0, "read by fours");
 
 INLINE int age_of(const Pending& pending, float last_update) {
   int age = pending.step - int(last_update);
@@ -145,14 +139,18 @@ struct OwedColumns { f8 drift, mean_drift, first_decay, second_decay; };
 INLINE bool owed_by(const Pending& pending, const f8* column, OwedColumns& owed) {
   if (!pending.by_age) return false;
   if (sign_bits(column[kLastUpdate] < float(pending.step)) == 0) return false;
-  f8 part[8] = {};
+  f8 part[4];
   float last[8];
   store(last, column[kLastUpdate]);
+  const Owed* at[8];
+  Owed old[8];  // of rows whose age no list has
   for (int l = 0; l < 8; l++) {
-    Owed one = owed_at(pending, age_of(pending, last[l]));
-    memcpy(&part[l], &one, sizeof one);
+    const int age = age_of(pending, last[l]);
+    if (__builtin_expect(age < kPendingAges, 1)) at[l] = pending.by_age + age;
+    else old[l] = owed_at(pending, age), at[l] = &old[l];
   }
-  transpose(part);
+  static_assert(sizeof(Owed) == 4 * sizeof(float));
+  load_quads([&](int l) { return (const float*)at[l]; }, part);
   owed = {part[0], part[1], part[2], part[3]};
   return true;
 }

@@ -101,6 +101,36 @@ INLINE void transpose(f8* r) {  // four blocks, of which two change places
     r[i].high = r[4 + i].low, r[4 + i].low = moved;
   }
 }
+template <class At>
+INLINE void load_quads(At&& at, f8* column) {  // column[j][l] = at(l)[j]
+  f4 r[8];
+  for (int l = 0; l < 8; l++) memcpy(&r[l], at(l), sizeof r[l]);
+  transpose(r[0], r[1], r[2], r[3]), transpose(r[4], r[5], r[6], r[7]);
+  for (int j = 0; j < 4; j++) column[j] = f8(r[j], r[4 + j]);
+}
+INLINE void split_four_triples(f4 u, f4 v, f4 w, f4& a, f4& b, f4& c) {
+  a = __builtin_shufflevector(u, __builtin_shufflevector(v, w, 2, 5, 2, 5), 0, 3, 4, 5);
+  const f4 first = __builtin_shufflevector(u, v, 1, 4, 1, 4), last = __builtin_shufflevector(v, w, 3, 6, 3, 6);
+  b = __builtin_shufflevector(first, last, 0, 1, 4, 5);
+  c = __builtin_shufflevector(__builtin_shufflevector(u, v, 2, 5, 2, 5), w, 0, 1, 4, 7);
+}
+INLINE void split_triples(const f8* v, f8* out) {  // out[c][j] is number c of triple j
+  split_four_triples(v[0].low, v[0].high, v[1].low, out[0].low, out[1].low, out[2].low);
+  split_four_triples(v[1].high, v[2].low, v[2].high, out[0].high, out[1].high, out[2].high);
+}
+INLINE void as_triples(f8 v, f8* out) {  // triples of equal numbers
+  const f4 l = v.low, h = v.high;
+  out[0] = f8(__builtin_shufflevector(l, l, 0, 0, 0, 1), __builtin_shufflevector(l, l, 1, 1, 2, 2));
+  out[1] = f8(__builtin_shufflevector(l, l, 2, 3, 3, 3), __builtin_shufflevector(h, h, 0, 0, 0, 1));
+  out[2] = f8(__builtin_shufflevector(h, h, 1, 1, 2, 2), __builtin_shufflevector(h, h, 2, 3, 3, 3));
+}
+INLINE void repeat_triple(const float* triple, f8* out) {  // the same one again and again; reads a fourth number
+  f4 v;
+  memcpy(&v, triple, sizeof v);
+  const f4 a = __builtin_shufflevector(v, v, 0, 1, 2, 0), b = __builtin_shufflevector(v, v, 1, 2, 0, 1);
+  const f4 c = __builtin_shufflevector(v, v, 2, 0, 1, 2);
+  out[0] = f8(a, b), out[1] = f8(c, a), out[2] = f8(b, c);
+}
 INLINE void transpose_quads(i8* r) {  // quad l and quad l + 4 become the halves of r[l]
   f8 v[4] = {f8(r[0]), f8(r[1]), f8(r[2]), f8(r[3])};
   transpose(v[0].low, v[1].low, v[2].low, v[3].low), transpose(v[0].high, v[1].high, v[2].high, v[3].high);

@@ -44,10 +44,56 @@ double shortest(Body&& body) {
     return total;                                                                                         \
   }
 
+// What blend_forward.cpp does with a row, on as many as fit the first-level cache beside other things.
+constexpr int kHotRows = 64, kRowOperations = 21;
+#define BLENDED_ROWS_LOOP(name, target)                                                                    \
+  target float name(int64_t rounds, float seed) {                                                         \
+    typedef float Vector __attribute__((vector_size(32)));                                                \
+    typedef int32_t Bits __attribute__((vector_size(32)));                                                \
+    alignas(64) Vector state[kHotRows][4];                                                                \
+    for (auto& row : state)                                                                               \
+      for (Vector& plane : row) plane = Vector{} + 1.f;                                                   \
+    const Vector ratio0 = Vector{} + (0.999f + 1e-6f * seed), curvature = Vector{} + 0.9999f;              \
+    const Vector red = Vector{} + seed, green = red * 0.5f, blue = red * 0.25f;                            \
+    for (int64_t i = 0; i < rounds; i++) {                                                                \
+      Vector value = Vector{} + 0.01f, ratio = ratio0;                                                    \
+      for (auto& row : state) {                                                                           \
+        const Vector T = row[0], alpha = (Vector)(((Bits)value > 0x3b808081) & (Bits)value);               \
+        Vector weight = alpha * T;                                                                        \
+        const Vector left = T - weight;                                                                   \
+        const Bits live = (Bits)left > 0x38d1b717;                                                        \
+        weight = (Vector)(live & (Bits)weight);                                                           \
+        row[0] = (Vector)((live & (Bits)left) | (~live & ((Bits)T | INT32_MIN)));                         \
+        row[1] += weight * red, row[2] += weight * green, row[3] += weight * blue;                        \
+        value *= ratio, ratio *= curvature;                                                               \
+      }                                                                                                   \
+    }                                                                                                     \
+    return state[0][1][0] + state[kHotRows - 1][3][7];                                                    \
+  }
+
+#define DIVISION_LOOP(name, target, chains)                                                                \
+  target float name(int64_t rounds, float seed) {                                                         \
+    typedef float Vector __attribute__((vector_size(32)));                                                \
+    Vector value[chains];                                                                                 \
+    for (int k = 0; k < chains; k++) value[k] = Vector{} + (seed + k);                                    \
+    for (int64_t i = 0; i < rounds; i++) {                                                                \
+      _Pragma("GCC unroll 8") for (int k = 0; k < chains; k++) value[k] = seed / value[k];                \
+    }                                                                                                     \
+    float total = 0;                                                                                      \
+    for (int k = 0; k < chains; k++) total += value[k][0];                                                \
+    return total;                                                                                         \
+  }
+
 struct Loop { float (*run)(int64_t, float); int floats, chains; };
+struct LoopsOfEight { float (*rows)(int64_t, float); float (*divisions)(int64_t, float); };
+constexpr int kDivisionChains = 6;
 
 MULTIPLY_ADD_LOOP(loop_narrow, , 4, 14)
+BLENDED_ROWS_LOOP(rows_narrow, )
+DIVISION_LOOP(divisions_narrow, , kDivisionChains)
 #if defined(__x86_64__)
+BLENDED_ROWS_LOOP(rows_avx2, __attribute__((target("avx2,fma"))))
+DIVISION_LOOP(divisions_avx2, __attribute__((target("avx2,fma"))), kDivisionChains)
 MULTIPLY_ADD_LOOP(loop_avx2, __attribute__((target("avx2,fma"))), 8, 12)
 MULTIPLY_ADD_LOOP(loop_avx512, __attribute__((target("avx512f"))), 16, 16)
 #endif
@@ -60,6 +106,30 @@ Loop loop_of(const char* instruction_set) {
   (void)instruction_set;
   return {loop_narrow, 4, 14};
 }
+
+// AVX-512 works on eight floats, too, wherever passes do.
+LoopsOfEight loops_of_eight(const char* instruction_set) {
+#if defined(__x86_64__)
+  if (std::strcmp(instruction_set, "baseline")) return {rows_avx2, divisions_avx2};
+#endif
+  (void)instruction_set;
+  return {rows_narrow, divisions_narrow};
+}
+
+// Calls a second of a loop that all threads of the pool run at once, times what one of its rounds does.
+double rate_of(ThreadPool& pool, float (*loop)(int64_t, float), int64_t rounds, double per_round) {
+  const int threads = pool.size();
+  std::vector<float> sink(size_t(threads) * 16);  // a cache line each
+  const double seconds = shortest([&] {
+    pool.each(threads, [&](int index, int) { sink[size_t(index) * 16] = loop(rounds, float(index + 1)); });
+  });
+  return per_round * double(rounds) * threads / seconds;
+}
+
+// The arrays must not lie a power of two apart: at 256 MiB they were in each other's way in memory, and
+// the bandwidth was half of the truth: 23 instead of 46 GB/s. A page more is enough, half a page is not.
+constexpr size_t kPage = 4096, kStreamGap = 5 * kPage + 5 * 64;  // bytes
+static_assert(kStreamGap > kPage && (kStreamGap & (kStreamGap - 1)) != 0 && kStreamGap % 64 == 0);
 
 size_t stream_floats() {  // per array: as large as the last cache, so that three of them cannot stay in it
   size_t bytes = size_t{32} << 20;
@@ -85,17 +155,18 @@ void open_tile(const Engine& engine, int x0, int y0, Tile& tile) {
 }
 
 // One row of one strip; returns how many of its eight pixels took the Gaussian.
-int blend_strip(const Splat& g, float dy, float dx0, float max_alpha, float* left, Tile& tile) {
+int blend_strip(const Splat& g, float dy, float dx0, const Settings& settings, float* left, Tile& tile) {
+  const float least = settings.light_cut > 0 ? settings.light_cut : kMinTransmittance;
   int taken = 0;
   for (int l = 0; l < kStrip; l++) {
     if (left[l] == 0) continue;
     const float dx = dx0 + float(l), e = dy - g.tilt * dx;
     const float power = g.log2_opacity - g.across * dx * dx - g.down * e * e;
     if (power < -kLog2Of255) continue;
-    const float after = left[l] * (1 - std::fmin(std::exp2(power), max_alpha));
+    const float after = left[l] * (1 - std::fmin(std::exp2(power), settings.max_alpha));
     taken++;
-    tile.open -= after <= kMinTransmittance;
-    left[l] = after <= kMinTransmittance ? 0.f : after;
+    tile.open -= after <= least;
+    left[l] = after <= least ? 0.f : after;
   }
   return taken;
 }
@@ -112,7 +183,7 @@ void count_pair(const Engine& engine, const Splat& g, int x0, int y0, Tile& tile
     bool any = false;
     for (int y = rows.begin; y < rows.end; y++) {
       const float dx0 = float(x0 + s * kStrip) + 0.5f - g.x, dy = float(y0 + y) + 0.5f - g.y;
-      const int taken = blend_strip(g, dy, dx0, engine.settings.max_alpha, tile.left[y] + s * kStrip, tile);
+      const int taken = blend_strip(g, dy, dx0, engine.settings, tile.left[y] + s * kStrip, tile);
       work.pixels += taken, work.vectors += taken > 0, any |= taken > 0;
     }
     work.items += any;
@@ -147,21 +218,26 @@ void count_rows(const Engine& engine, const std::atomic<uint8_t>* seen, StepWork
 
 double measured_flops(ThreadPool& pool) {
   const Loop loop = loop_of(kernels().name);
-  const int threads = pool.size();
-  std::vector<float> sink(size_t(threads) * 16);  // a cache line each
-  const double seconds = shortest([&] {
-    pool.each(threads, [&](int index, int) { sink[size_t(index) * 16] = loop.run(kRounds, float(index + 1)); });
-  });
-  return 2.0 * double(loop.floats) * loop.chains * double(kRounds) * threads / seconds;
+  return rate_of(pool, loop.run, kRounds, 2.0 * loop.floats * loop.chains);
+}
+
+double measured_operations(ThreadPool& pool) {
+  return rate_of(pool, loops_of_eight(kernels().name).rows, kRounds / kHotRows, double(kRowOperations) * kHotRows);
+}
+
+double measured_divisions(ThreadPool& pool) {
+  return rate_of(pool, loops_of_eight(kernels().name).divisions, kRounds / kDivisionChains, kDivisionChains);
 }
 
 double measured_bandwidth(ThreadPool& pool) {
-  const size_t floats = stream_floats(), piece = 1 << 16;
+  const size_t floats = stream_floats(), apart = floats + kStreamGap / sizeof(float), piece = 1 << 16;
   Buffer<float> memory;
-  float* a = memory.at_least(3 * floats);
-  const float *b = a + floats, *c = a + 2 * floats;
+  float* a = memory.at_least(3 * apart);
+  const float *b = a + apart, *c = a + 2 * apart;
   const int pieces = int(floats / piece);
-  pool.each(3 * pieces, [&](int k, int) { std::memset(a + size_t(k) * piece, 0, piece * sizeof(float)); });
+  pool.each(3 * pieces, [&](int k, int) {
+    std::memset(a + size_t(k / pieces) * apart + size_t(k % pieces) * piece, 0, piece * sizeof(float));
+  });
   const double seconds = shortest([&] {
     pool.each(pieces, [&](int k, int) {
       for (size_t i = size_t(k) * piece; i < size_t(k + 1) * piece; i++) a[i] = b[i] + 0.5f * c[i];

@@ -12,6 +12,13 @@ double measured_flops(ThreadPool&);
 // that is written is fetched first. Best of a few repetitions.
 double measured_bandwidth(ThreadPool&);
 
+// Operations on eight floats a second, whatever they are: rows of blending again and again in the first-level cache,
+// with their loads, comparisons, masks and stores. No pass does many more: none is made of multiply-adds alone.
+double measured_operations(ThreadPool&);
+
+// Divisions of eight floats a second; a square root takes about as long, and the same unit.
+double measured_divisions(ThreadPool&);
+
 struct StepWork {
   uint64_t visible = 0, visible_behind = 0;              // rows: drawn at all, and of these behind with Adam
   uint64_t pairs = 0, walked = 0;                        // (Gaussian, tile): listed, and looked at before the tile was full

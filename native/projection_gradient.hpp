@@ -64,22 +64,20 @@ INLINE void rotation_gradient(const Projection& o, const f8* vR, f8* out) {
   for (int j = 0; j < 4; j++) out[j] = (v[j] - radial * o.quaternion[j]) * o.inverse_norm;
 }
 
-// `h` holds the harmonics as columns [coefficient * 3 + channel].
-template <int Degree>
-INLINE void harmonics_gradient(const Camera& camera, const f8* mean, const f8* h, Gradient& g) {
-  f8 d[3], inverse, e[16] = {}, along[3];
+// `light`: by coefficient, what the colour's gradient is along the harmonics' three channels; zero for inactive ones.
+INLINE void harmonics_gradient(const Camera& camera, const f8* mean, const f8* light, Gradient& g) {
+  f8 d[3], inverse, along[3];
   for (int k = 0; k < 3; k++) d[k] = mean[k] - camera.position[k];
   inverse = 1.f / square_root(maximum(dot3(d, d), all(1e-30f)));
   for (int k = 0; k < 3; k++) d[k] *= inverse;
   harmonics_basis(d[0], d[1], d[2], g.basis);
-  for (int j = 0; j < coefficients_of(Degree); j++) e[j] = g.color[0] * h[3 * j] + g.color[1] * h[3 * j + 1] + g.color[2] * h[3 * j + 2];
-  harmonics_direction_gradient(d[0], d[1], d[2], e, along);
+  harmonics_direction_gradient(d[0], d[1], d[2], light, along);
   f8 radial = dot3(along, d);
   for (int k = 0; k < 3; k++) g.column[kMean + k] += (along[k] - radial * d[k]) * inverse;
 }
 
-template <int Degree>
-INLINE void projection_gradient(const Engine& engine, const f8* column, const PairSums& s, const f8* h, Gradient& g) {
+INLINE void projection_gradient(const Engine& engine, const f8* column, const PairSums& s, const f8* light,
+                                Gradient& g) {
   const Camera& camera = engine.camera;
   Projection o;
   project_eight(camera, engine.settings, column, o);
@@ -101,7 +99,7 @@ INLINE void projection_gradient(const Engine& engine, const f8* column, const Pa
   }
   rotation_gradient(o, vM, g.column + kRotation);
   g.column[kOpacityLogit] = s.q * (1.f - o.opacity);
-  harmonics_gradient<Degree>(camera, column, h, g);
+  harmonics_gradient(camera, column, light, g);
 }
 
 }  // namespace splat::SPLAT_LEVEL

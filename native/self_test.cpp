@@ -80,7 +80,7 @@ struct Scene {
 struct Result {
   Floats color = Floats(3 * kWidth * kHeight), transmittance = Floats(kWidth * kHeight), loss_gradient = color;
   Floats geometry_gradient = Floats(kCount * kGeometryWidth), harmonics_gradient = Floats(kCount * kHarmonicsWidth);
-  Floats exposed_gradient = color, exposure;
+  Floats exposed_gradient = color, exposure, cut_color = color, cut_gradient = geometry_gradient;
   Floats loss, distance = Floats(kCount), explored;
   Scene after;
 };
@@ -104,12 +104,23 @@ void explore(const Kernels& kernels, ThreadPool& pool, Result& r) {
   for (size_t i = 0; i < r.explored.size(); i++) r.explored[i] -= r.after.geometry[i];
 }
 
+void blend_with_a_cut(const Kernels& kernels, Engine& engine, Result& r) {  // any image will do as a gradient
+  engine.settings.light_cut = 0.05f;
+  kernels.blend_forward(engine, r.cut_color.data(), r.transmittance.data());
+  kernels.blend_backward(engine, r.cut_color.data(), nullptr);
+  Floats harmonics(kCount * kHarmonicsWidth), mean2d(2 * kCount), absolute(kCount);
+  bool visible[kCount] = {};
+  kernels.gradients(engine, {r.cut_gradient.data(), harmonics.data(), mean2d.data(), absolute.data(), visible});
+  engine.settings.light_cut = 0;
+}
+
 void run(const Kernels& kernels, Result& r) {
   Engine engine(1);
   Table& table = r.after.table;
   engine.table = table, engine.camera = r.after.camera, engine.settings.absolute_gradients = true;
   for (float& value : engine.settings.background) value = 0.4f;
   kernels.project(engine), kernels.sort_by_depth(engine), kernels.bin(engine);
+  blend_with_a_cut(kernels, engine, r);
   kernels.blend_forward(engine, r.color.data(), r.transmittance.data());
   const LossValue value = kernels.loss(engine, kWidth, kHeight, r.color.data(), r.after.photo.data(), 0.2f, r.loss_gradient.data(), nullptr);
   r.loss = {float(value.l1), float(value.ssim)};
@@ -150,6 +161,8 @@ std::string disagreement(const Kernels& candidate, const Kernels& trusted) {
   Result a, b;
   run(candidate, a), run(trusted, b);
   if (apart(a.color, b.color) || apart(a.transmittance, b.transmittance)) return "the image";
+  if (apart(a.cut_color, b.cut_color)) return "the image with a light cut";
+  if (apart(a.cut_gradient, b.cut_gradient, nullptr, kGeometryWidth)) return "the gradient with a light cut";
   if (apart(a.loss, b.loss) || apart(a.loss_gradient, b.loss_gradient)) return "the loss";
   if (apart(a.exposure, b.exposure) || apart(a.exposed_gradient, b.exposed_gradient)) return "the exposure";
   if (apart(a.geometry_gradient, b.geometry_gradient, nullptr, kGeometryWidth)) return "the gradient of the geometry";

@@ -58,6 +58,51 @@ INLINE void transpose(f8* r) {
   }
 }
 
+// Eight quadruples become four columns: column[j][l] = at(l)[j]. Pairing them while they are loaded saves shuffles.
+template <class At>
+INLINE void load_quads(At&& at, f8* column) {
+  f8 r[4];
+  for (int l = 0; l < 4; l++) {
+    const __m256 low = _mm256_castps128_ps256(_mm_loadu_ps(at(l)));
+    r[l] = (f8)_mm256_insertf128_ps(low, _mm_loadu_ps(at(l + 4)), 1);
+  }
+  const f8 a = __builtin_shufflevector(r[0], r[1], 0, 8, 1, 9, 4, 12, 5, 13);
+  const f8 b = __builtin_shufflevector(r[0], r[1], 2, 10, 3, 11, 6, 14, 7, 15);
+  const f8 c = __builtin_shufflevector(r[2], r[3], 0, 8, 1, 9, 4, 12, 5, 13);
+  const f8 d = __builtin_shufflevector(r[2], r[3], 2, 10, 3, 11, 6, 14, 7, 15);
+  column[0] = __builtin_shufflevector(a, c, 0, 1, 8, 9, 4, 5, 12, 13);
+  column[1] = __builtin_shufflevector(a, c, 2, 3, 10, 11, 6, 7, 14, 15);
+  column[2] = __builtin_shufflevector(b, d, 0, 1, 8, 9, 4, 5, 12, 13);
+  column[3] = __builtin_shufflevector(b, d, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+// Eight triples side by side in three vectors: out[c][j] is number c of triple j. Eight and three have no common
+// divisor, so the numbers c lie in different lanes and can be gathered by blending.
+INLINE void split_triples(const f8* v, f8* out) {
+  f8 a = __builtin_shufflevector(v[0], v[1], 0, 9, 2, 3, 12, 5, 6, 15);
+  f8 b = __builtin_shufflevector(v[0], v[1], 0, 1, 10, 3, 4, 13, 6, 7);
+  f8 c = __builtin_shufflevector(v[0], v[1], 8, 1, 2, 11, 4, 5, 14, 7);
+  a = __builtin_shufflevector(a, v[2], 0, 1, 10, 3, 4, 13, 6, 7);
+  b = __builtin_shufflevector(b, v[2], 8, 1, 2, 11, 4, 5, 14, 7);
+  c = __builtin_shufflevector(c, v[2], 0, 9, 2, 3, 12, 5, 6, 15);
+  out[0] = __builtin_shufflevector(a, a, 0, 3, 6, 1, 4, 7, 2, 5);
+  out[1] = __builtin_shufflevector(b, b, 1, 4, 7, 2, 5, 0, 3, 6);
+  out[2] = __builtin_shufflevector(c, c, 2, 5, 0, 3, 6, 1, 4, 7);
+}
+// The way back for triples whose numbers are all the same, and for one triple again and again; that reads a fourth
+// number and does not use it.
+INLINE void as_triples(f8 v, f8* out) {
+  out[0] = __builtin_shufflevector(v, v, 0, 0, 0, 1, 1, 1, 2, 2);
+  out[1] = __builtin_shufflevector(v, v, 2, 3, 3, 3, 4, 4, 4, 5);
+  out[2] = __builtin_shufflevector(v, v, 5, 5, 6, 6, 6, 7, 7, 7);
+}
+INLINE void repeat_triple(const float* triple, f8* out) {
+  const f8 v = (f8)_mm256_broadcast_ps((const __m128*)triple);
+  out[0] = __builtin_shufflevector(v, v, 0, 1, 2, 0, 5, 6, 4, 5);
+  out[1] = __builtin_shufflevector(v, v, 2, 0, 1, 2, 4, 5, 6, 4);
+  out[2] = __builtin_shufflevector(v, v, 1, 2, 0, 1, 6, 4, 5, 6);
+}
+
 // Four vectors to eight quadruples: quad l and quad l + 4 become the halves of r[l].
 INLINE void transpose_quads(i8* r) {
   i8 a = __builtin_shufflevector(r[0], r[1], 0, 8, 1, 9, 4, 12, 5, 13), b = __builtin_shufflevector(r[0], r[1], 2, 10, 3, 11, 6, 14, 7, 15);
@@ -104,16 +149,34 @@ INLINE i8 lane_mask(int n) { return lane_numbers() < float(n); }  // the first n
 
 // 2^p for |p| < 126, relative error 1e-7. Adding 1.5*2^23 rounds p to an integer in the low mantissa bits,
 // which a shift turns into an exponent; -ffast-math would fold that away.
-INLINE f8 exp2_of(f8 p) {
-  const f8 magic = all(12582912.f);
-  f8 z = p + magic, f = p - (z - magic);
-  f8 r = 1.5403530e-04f * f + 1.3333558e-03f;
+template <class Floats, class Bits>
+INLINE Floats exp2_of(Floats p) {
+  const float magic = 12582912.f;
+  Floats z = p + magic, f = p - (z - magic);
+  Floats r = 1.5403530e-04f * f + 1.3333558e-03f;
   r = r * f + 9.6181291e-03f;
   r = r * f + 5.5504109e-02f;
   r = r * f + 2.4022651e-01f;
   r = r * f + 6.9314718e-01f;
   r = r * f + 1.f;
-  return (f8)((u8)r + ((u8)z << 23));  // unsigned: wraps around by intent
+  return (Floats)((Bits)r + ((Bits)z << 23));  // unsigned: wraps around by intent
+}
+INLINE f8 exp2_of(f8 p) { return exp2_of<f8, u8>(p); }
+// 2^p and 2^q one after the other, zero below `least`. Sixteen lanes pay here: few registers, long chains.
+template <class Sixteen>
+INLINE void store_powers(Sixteen* to, f8 p, f8 q, float least) {
+  static_assert(sizeof *to == 64);
+#if defined(__AVX512F__)
+  typedef float f16 __attribute__((vector_size(64)));
+  typedef int32_t i16 __attribute__((vector_size(64)));
+  typedef uint32_t u16 __attribute__((vector_size(64)));
+  const f16 x = __builtin_shufflevector(p, q, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const f16 r = (f16)((i16)exp2_of<f16, u16>(x) & (i16)(x >= least));
+  memcpy(to, &r, 64);
+#else
+  const f8 r[2] = {keep_where(p >= least, exp2_of(p)), keep_where(q >= least, exp2_of(q))};
+  memcpy(to, r, 64);
+#endif
 }
 INLINE f8 exp_of(f8 x) { return exp2_of(clamp(x * kLog2E, all(-125.f), all(125.f))); }
 

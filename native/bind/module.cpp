@@ -34,8 +34,9 @@ class PyEngine {
   explicit PyEngine(int threads) : engine_(threads) {}
 
   uint64_t forward(const PyTable& table, const std::vector<double>& camera, int degree, float kernel_size, bool compensate,
-                   const std::vector<float>& background, float max_alpha, bool absolute, Floats<3> color, Floats<2> transmittance) {
-    look(table, camera, degree, kernel_size, compensate, background, max_alpha, absolute);
+                   const std::vector<float>& background, float max_alpha, bool absolute, float light_cut,
+                   Floats<3> color, Floats<2> transmittance) {
+    look(table, camera, degree, kernel_size, compensate, background, max_alpha, absolute, light_cut);
     const Camera& c = engine_.camera;
     require(color.shape(0) == 3 && int(color.shape(1)) == c.height && int(color.shape(2)) == c.width &&
             int(transmittance.shape(0)) == c.height && int(transmittance.shape(1)) == c.width, "output arrays do not fit the camera");
@@ -46,10 +47,11 @@ class PyEngine {
 
   // L1, SSIM, and whether the loss is a number; where it is not, nothing was changed.
   nb::tuple train_step(PyTable& table, const std::vector<double>& camera, int degree, float kernel_size, bool compensate,
-                       const std::vector<float>& background, float max_alpha, bool absolute, Photo photo, double ssim_weight,
-                       const std::vector<double>& rates, bool learns, int exposed_photo, double exposure_rate, double exposure_pull) {
+                       const std::vector<float>& background, float max_alpha, bool absolute, float light_cut,
+                       Photo photo, double ssim_weight, const std::vector<double>& rates, bool learns, int exposed_photo,
+                       double exposure_rate, double exposure_pull) {
     require(table.table.geometry_moments, "a table without moments cannot be trained");
-    look(table, camera, degree, kernel_size, compensate, background, max_alpha, absolute);
+    look(table, camera, degree, kernel_size, compensate, background, max_alpha, absolute, light_cut);
     const Camera& c = engine_.camera;
     require(photo.shape(0) == 3 && int(photo.shape(1)) == c.height && int(photo.shape(2)) == c.width, "the photo does not fit the camera");
     require(exposed_photo >= -1 && exposed_photo < table.exposures.count, "there is no exposure of that photo");
@@ -198,6 +200,8 @@ class PyEngine {
   }
   double measured_flops() { nb::gil_scoped_release unlocked; return splat::measured_flops(engine_.pool); }
   double measured_bandwidth() { nb::gil_scoped_release unlocked; return splat::measured_bandwidth(engine_.pool); }
+  double measured_operations() { nb::gil_scoped_release unlocked; return splat::measured_operations(engine_.pool); }
+  double measured_divisions() { nb::gil_scoped_release unlocked; return splat::measured_divisions(engine_.pool); }
 
   // Everything that grows with the Gaussians, before rows are moved: the table needs the room, and the next forward
   // pass makes it anew.
@@ -215,13 +219,15 @@ class PyEngine {
 
  private:
   void look(const PyTable& table, const std::vector<double>& camera, int degree, float kernel_size, bool compensate,
-            const std::vector<float>& background, float max_alpha, bool absolute) {
+            const std::vector<float>& background, float max_alpha, bool absolute, float light_cut) {
     require(camera.size() == 18 && background.size() == 3 && degree >= 0 && degree <= 3, "camera, background or degree are malformed");
     require(max_alpha > 0 && max_alpha < 1, "max_alpha must lie between 0 and 1: backward divides by what an opaque Gaussian lets through");
+    require(light_cut >= 0 && light_cut < 1, "light_cut must be 0 or lie between 0 and 1: it is a share of the light");
     const Camera seen = camera_of(camera.data());
     require(seen.width > 0 && seen.height > 0 && seen.width <= (1 << 20) && seen.height <= (1 << 20), "image size out of range");
     engine_.table = table.table, engine_.camera = seen;
-    engine_.settings = {degree, kernel_size, compensate, {background[0], background[1], background[2]}, max_alpha, absolute};
+    engine_.settings = {
+        degree, kernel_size, compensate, {background[0], background[1], background[2]}, max_alpha, absolute, light_cut};
   }
   void differentiate(uint64_t number, Floats<3>& color_gradient, const float* transmittance_gradient) {
     require(number == engine_.forward_number, "the tape is stale: backward must follow its own forward");
@@ -275,6 +281,8 @@ NB_MODULE(_native, m) {
       .def("step_work", &PyEngine::step_work)
       .def("measured_flops", &PyEngine::measured_flops)
       .def("measured_bandwidth", &PyEngine::measured_bandwidth)
+      .def("measured_operations", &PyEngine::measured_operations)
+      .def("measured_divisions", &PyEngine::measured_divisions)
       .def_prop_ro("visible_count", &PyEngine::visible_count)
       .def_prop_ro("pair_count", &PyEngine::pair_count)
       .def_prop_ro("workspace_bytes", &PyEngine::workspace_bytes)

@@ -1,12 +1,15 @@
 // Pass 3: for each tile the Gaussians that reach it, front to back. Parts of the depth order are counted and
 // scattered independently; lists come out sorted without a sort of pairs and without atomics.
-#include <cmath>
-
 #include "../engine.hpp"
 #include "../simd.hpp"
 
 namespace splat::SPLAT_LEVEL {
 namespace {
+
+// One instruction each; the standard library's are calls. Like those they give `b` where `a` is not a number (of an
+// ellipse so thin that its squeeze overflows), but never `a`: what comes second must be a number.
+INLINE float least(float a, float b) { return a < b ? a : b; }
+INLINE float most(float a, float b) { return a > b ? a : b; }
 
 // Columns of the ellipse in each row of tiles. Where its leftmost or rightmost point lies outside the row's span
 // of pixel centres, the extreme is on the span's border.
@@ -20,12 +23,12 @@ INLINE void exact_runs(const Splat& g, const TileBox& box, int columns, Visit&& 
   const float first_pixel = float(box.column0 * kTile), last_pixel = float(box.column1 * kTile + kTile - 1);
   for (int r = box.row0; r <= box.row1; r++) {
     float low = r * kTile + 0.5f - g.y, high = low + (kTile - 1);
-    float dy_right = std::fmin(std::fmax(dy_extreme, low), high), dy_left = std::fmin(std::fmax(-dy_extreme, low), high);
-    float right = lean * dy_right + std::sqrt(std::fmax(0.f, g.reach - along * dy_right * dy_right) * inverse);
-    float left = lean * dy_left - std::sqrt(std::fmax(0.f, g.reach - along * dy_left * dy_left) * inverse);
-    float from = std::fmax(g.x + left - 0.5f - slack, first_pixel), to = std::fmin(g.x + right - 0.5f + slack, last_pixel);
+    float dy_right = least(most(dy_extreme, low), high), dy_left = least(most(-dy_extreme, low), high);
+    float right = lean * dy_right + __builtin_sqrtf(most(g.reach - along * dy_right * dy_right, 0.f) * inverse);
+    float left = lean * dy_left - __builtin_sqrtf(most(g.reach - along * dy_left * dy_left, 0.f) * inverse);
+    float from = most(g.x + left - 0.5f - slack, first_pixel), to = least(g.x + right - 0.5f + slack, last_pixel);
     if (!(from <= to)) continue;
-    int first = int(std::ceil(from)) / kTile, last = int(to) / kTile;
+    int first = int(__builtin_ceilf(from)) / kTile, last = int(to) / kTile;
     if (first <= last) visit(uint32_t(r * columns + first), uint32_t(last - first + 1));
   }
 }

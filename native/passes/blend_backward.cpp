@@ -39,7 +39,7 @@ struct Sums { f8 red, green, blue, q, qx, qe, qxx, qxe, qee, absolute; };
 
 // One item's share of a pair's gradient. With alpha below one neither `left` nor what follows from it is ever zero,
 // and a dead pixel's weight is: no further masks are needed.
-template <ItemKind Kind, bool Absolute>
+template <ItemKind Kind, bool Absolute, bool Cut>
 INLINE void gather_item(const Engine& engine, State& state, const Batch& batch, Item item, int j, Sums& sum) {
   const int k = item.member;
   const f8 cap = all(engine.settings.max_alpha), red = all(batch.red[k]), green = all(batch.green[k]), blue = all(batch.blue[k]);
@@ -53,10 +53,17 @@ INLINE void gather_item(const Engine& engine, State& state, const Batch& batch, 
   each_row<Kind>(batch, item, j, columns, [&](int y, f8 value, f8 e) __attribute__((always_inline)) {
     float(*pixel)[kStrip] = rows[y];
     f8 T = load(pixel[kT]), weight = alpha_of<Kind>(value, cap) * T;
-    f8 left = T - weight;
-    i8 live = exceeds(left, kMinTransmittance);
-    weight = keep_where(live, weight);
-    store(pixel[kT], choose(live, left, all(-1.f)));
+    f8 left;
+    if (Cut) {
+      weight = keep_where(exceeds(T, engine.settings.light_cut), weight);
+      left = T - weight;
+      store(pixel[kT], left);
+    } else {
+      left = T - weight;
+      i8 live = exceeds(left, kMinTransmittance);
+      weight = keep_where(live, weight);
+      store(pixel[kT], choose(live, left, all(-1.f)));
+    }
     f8 gr = load(pixel[kRed]), gg = load(pixel[kGreen]), gb = load(pixel[kBlue]);
     f8 by_weight = red * gr + green * gg + blue * gb, behind = load(pixel[kBehind]) - weight * by_weight;
     store(pixel[kBehind], behind);
@@ -86,10 +93,11 @@ INLINE void store_pair(float* out, const Sums& s) {
   out[8] = sum_of(s.qee), out[9] = Absolute ? sum_of(s.absolute) : 0, out[10] = out[11] = 0;
 }
 
-template <bool Absolute>
+template <bool Absolute, bool Cut>
 void blend_tile(Engine& engine, const Inputs& in, int tile) {
   State state;
   Batch batch;
+  batch.nearly_cap = nearly_cap_of(engine.settings.max_alpha);
   const Splat* splats = engine.splats.data();
   const Pair* pairs = engine.pairs.data();
   float* gradients = engine.pair_gradients.data();
@@ -108,7 +116,7 @@ void blend_tile(Engine& engine, const Inputs& in, int tile) {
     const uint8_t* counts = engine.item_counts.data() + i;
     count = 0;
     for (int k = 0; k < n; k++) count += counts[k];
-    start_items(items, count, engine.settings.max_alpha, batch);
+    start_items(items, count, batch);
     for (int k = 0, j = 0; k < n; k++) {
       float* out = gradients + size_t(pairs[i + k].slot) * kPairWidth;
       if (!counts[k]) {
@@ -117,7 +125,9 @@ void blend_tile(Engine& engine, const Inputs& in, int tile) {
       }
       Sums sums = {};
       for (const int end_of_items = j + counts[k]; j < end_of_items; j++)
-        with_kind(batch.kind[j], [&](auto kind) __attribute__((always_inline)) { gather_item<kind.value, Absolute>(engine, state, batch, items[j], j, sums); });
+        with_kind(batch.kind[j], [&](auto kind) __attribute__((always_inline)) {
+          gather_item<kind.value, Absolute, Cut>(engine, state, batch, items[j], j, sums);
+        });
       store_pair<Absolute>(out, sums);
     }
   }
@@ -130,8 +140,11 @@ void blend_backward(Engine& engine, const float* color_gradient, const float* tr
   engine.pair_gradients.at_least(size_t(engine.slot_count) * kPairWidth);
   const Inputs in{color_gradient, transmittance_gradient};
   const bool absolute_too = engine.settings.absolute_gradients;
-  engine.pool.each(engine.tile_columns * engine.tile_rows, [&](int tile, int) {
-    absolute_too ? blend_tile<true>(engine, in, tile) : blend_tile<false>(engine, in, tile);
+  with_end_of_light(engine.settings, [&](auto cut) {
+    constexpr bool Cut = decltype(cut)::value;
+    engine.pool.each(engine.tile_columns * engine.tile_rows, [&](int tile, int) {
+      absolute_too ? blend_tile<true, Cut>(engine, in, tile) : blend_tile<false, Cut>(engine, in, tile);
+    });
   });
 }
 

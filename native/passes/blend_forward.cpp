@@ -16,8 +16,9 @@ INLINE void open_tile(State& state, int columns, int rows) {  // pixels outside 
     }
 }
 
-INLINE void blend_items(State& state, const Batch& batch, const Item* items, int count, float max_alpha) {
-  const f8 cap = all(max_alpha);
+template <bool Cut>
+INLINE void blend_items(State& state, const Batch& batch, const Item* items, int count, const Settings& settings) {
+  const f8 cap = all(settings.max_alpha);
   for (int j = 0; j < count; j++) {
     const int k = items[j].member;
     const f8 red = all(batch.red[k]), green = all(batch.green[k]), blue = all(batch.blue[k]);
@@ -26,10 +27,15 @@ INLINE void blend_items(State& state, const Batch& batch, const Item* items, int
       each_row<kind.value>(batch, items[j], j, columns_of(batch, items[j]), [&](int y, f8 value, f8) __attribute__((always_inline)) {
         float(*pixel)[kStrip] = rows[y];
         f8 T = load(pixel[kT]), weight = alpha_of<kind.value>(value, cap) * T;
-        f8 left = T - weight;
-        i8 live = exceeds(left, kMinTransmittance);
-        weight = keep_where(live, weight);
-        store(pixel[kT], choose(live, left, (f8)((i8)T | (i8)all(-0.f))));  // a dead pixel keeps its last T
+        if (Cut) {
+          weight = keep_where(exceeds(T, settings.light_cut), weight);
+          store(pixel[kT], T - weight);
+        } else {
+          f8 left = T - weight;
+          i8 live = exceeds(left, kMinTransmittance);
+          weight = keep_where(live, weight);
+          store(pixel[kT], choose(live, left, (f8)((i8)T | (i8)all(-0.f))));  // a dead pixel keeps its last T
+        }
         store(pixel[kRed], load(pixel[kRed]) + weight * red);
         store(pixel[kGreen], load(pixel[kGreen]) + weight * green);
         store(pixel[kBlue], load(pixel[kBlue]) + weight * blue);
@@ -52,9 +58,11 @@ INLINE void close_tile(const Engine& engine, const State& state, int x0, int y0,
     }
 }
 
+template <bool Cut>
 void blend_tile(Engine& engine, int tile, float* color, float* transmittance) {
   State state;
   Batch batch;
+  batch.nearly_cap = nearly_cap_of(engine.settings.max_alpha);
   LiveRows live = all_rows();
   const Splat* splats = engine.splats.data();
   const Pair* pairs = engine.pairs.data();
@@ -63,7 +71,7 @@ void blend_tile(Engine& engine, int tile, float* color, float* transmittance) {
   uint32_t i = engine.tile_begin.data()[tile];
   Item* items = engine.items.data() + size_t(i) * kStrips;
   open_tile(state, engine.camera.width - x0, engine.camera.height - y0);
-  for (int n; i < end && narrow<kPlanes>(state.at, live); i += n) {
+  for (int n; i < end && narrow<Cut>(state.at, engine.settings.light_cut, live); i += n) {
     n = int(end - i < kBatch ? end - i : kBatch);
     look_ahead(pairs, i + 2 * kBatch, end, [&](Pair pair) { __builtin_prefetch(&splats[pair.place]); });
     f8 g[8], g2[8];
@@ -72,8 +80,8 @@ void blend_tile(Engine& engine, int tile, float* color, float* transmittance) {
     item_words(g, g2, live, word);
     Item* end_of_items = append_items(word, n, items, engine.item_counts.data() + i);
     const int count = int(end_of_items - items);
-    start_items(items, count, engine.settings.max_alpha, batch);
-    blend_items(state, batch, items, count, engine.settings.max_alpha);
+    start_items(items, count, batch);
+    blend_items<Cut>(state, batch, items, count, engine.settings);
     items = end_of_items;
   }
   engine.tile_end.data()[tile] = i;
@@ -86,7 +94,10 @@ void blend_forward(Engine& engine, float* color, float* transmittance) {
   const int tiles = engine.tile_columns * engine.tile_rows;
   engine.tile_end.at_least(tiles);
   engine.items.at_least(size_t(engine.pair_count) * kStrips), engine.item_counts.at_least(engine.pair_count);
-  engine.pool.each(tiles, [&](int tile, int) { blend_tile(engine, tile, color, transmittance); });
+  with_end_of_light(engine.settings, [&](auto cut) {
+    constexpr bool Cut = decltype(cut)::value;
+    engine.pool.each(tiles, [&](int tile, int) { blend_tile<Cut>(engine, tile, color, transmittance); });
+  });
   engine.color = color, engine.transmittance = transmittance;
 }
 

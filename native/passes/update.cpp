@@ -17,7 +17,7 @@ struct SeenRows {
 };
 
 struct Eight {  // the last one repeats its last row in the idle lanes
-  uint32_t rows[8];
+  uint32_t rows[8], next[8];  // next: of the eight after these, or the last row again
   int count, at;
 };
 
@@ -25,6 +25,7 @@ INLINE Eight rows_at(const SeenRows& seen, int begin) {
   Eight e;
   e.at = begin, e.count = seen.count - begin < 8 ? seen.count - begin : 8;
   for (int l = 0; l < 8; l++) e.rows[l] = seen.rows[begin + (l < e.count ? l : e.count - 1)];
+  for (int l = 0; l < 8; l++) e.next[l] = seen.rows[begin + 8 + l < seen.count ? begin + 8 + l : seen.count - 1];
   return e;
 }
 
@@ -65,9 +66,37 @@ INLINE PairSums pair_sums(const Engine& engine, const SeenRows& seen, const Eigh
 struct Loaded {
   f8 column[kGeometryWidth], moment[kGeometryMomentsWidth];
   OwedColumns owed;
-  f8 rows[kHarmonicsWidth], harmonics[kHarmonicsWidth];  // [chunk, row], and the same as columns
-  bool behind;  // at least one of the rows
+  f8 rows[kHarmonicsWidth];  // harmonics [row, chunk]
+  float color[8][4];         // the colours' gradient, row by row
+  f8 light[16];              // its product with the harmonics, by coefficient
+  bool behind;               // at least one of the rows
 };
+
+INLINE void store_triples(const f8* column, float (*row)[4]) {
+  i8 quad[4] = {(i8)column[0], (i8)column[1], (i8)column[2], i8{}};
+  transpose_quads(quad);
+  for (int l = 0; l < 4; l++) memcpy(row[l], &quad[l], 16), memcpy(row[l + 4], (const char*)&quad[l] + 16, 16);
+}
+
+// Five arrays are too many for the processor to see coming what it will read, so the next eight rows are asked for
+// while these are worked on: a line now and then, because many at once fill the queue of misses and everything waits
+// behind them.
+constexpr int kLine = 64 / sizeof(float);
+INLINE void ask_for(const float* row, int width) {
+  for (int k = 0; k < width; k += kLine) __builtin_prefetch(row + k);
+}
+
+// Rows of harmonics stay rows: of their 48 numbers only 16 products with the colour's gradient have to become columns.
+template <int Degree>
+INLINE void multiply_harmonics(const f8* row, const float* color, f8* light) {
+  constexpr int chunks = chunks_of(Degree);
+  for (int half = 0; half < (coefficients_of(Degree) + 7) / 8; half++) {
+    f8 part[3], h[3];
+    for (int k = 0; k < 3; k++) part[k] = 3 * half + k < chunks ? row[3 * half + k] : all(0.f);
+    split_triples(part, h);
+    light[8 * half] = color[1] * h[1] + color[0] * h[0] + color[2] * h[2];  // rounded as always: green first
+  }
+}
 
 template <int Degree>
 INLINE void load_rows(const Engine& engine, const Eight& e, Loaded& in) {
@@ -84,11 +113,16 @@ INLINE void load_rows(const Engine& engine, const Eight& e, Loaded& in) {
   float last_update[8];
   store(last_update, in.column[kLastUpdate]);
   for (int l = 0; l < 8; l++) {
-    f8 row[6];
+    f8* row = in.rows + 6 * l;
     current_harmonics(table, e.rows[l], in.behind ? age_of(table.pending, last_update[l]) : 0, chunks, row);
-    for (int k = 0; k < chunks; k++) in.harmonics[8 * k + l] = in.rows[8 * k + l] = row[k];
+    const size_t next = e.next[l];
+    ask_for(table.harmonics + next * kHarmonicsWidth, 8 * chunks);
+    if (table.geometry_moments) ask_for(table.geometry_moments + next * kGeometryMomentsWidth, kGeometryMomentsWidth);
+    multiply_harmonics<Degree>(row, in.color[l], in.light + l);
   }
-  for (int k = 0; k < chunks; k++) transpose(in.harmonics + 8 * k);
+  transpose(in.light);
+  if (coefficients_of(Degree) > 8) transpose(in.light + 8);
+  for (int j = coefficients_of(Degree); j < 16; j++) in.light[j] = all(0.f);
 }
 
 INLINE void add_statistics(const Engine& engine, const Gradient& g, const PairSums& sums, f8* column) {
@@ -129,22 +163,28 @@ INLINE void adam_harmonics(const Engine& engine, const Eight& e, const AdamStep&
   const Table& table = engine.table;
   const AdamConstants constants = constants_of(step);
   constexpr int chunks = chunks_of(Degree), coefficients = coefficients_of(Degree);
-  f8 gradient[kHarmonicsWidth];
-  for (int j = 0; j < coefficients; j++)
-    for (int c = 0; c < 3; c++) gradient[3 * j + c] = g.basis[j] * g.color[c];
-  for (int k = 3 * coefficients; k < 8 * chunks; k++) gradient[k] = all(0.f);
-  for (int k = 0; k < chunks; k++) transpose(gradient + 8 * k);
+  f8 basis[16];
+  for (int j = 0; j < 16; j++) basis[j] = g.basis[j];
+  transpose(basis);
+  if (coefficients > 8) transpose(basis + 8);
   const float dc = step.rate_dc, rest = step.rate_rest;
   float first_decay[8], second_decay[8];
   store(first_decay, in.owed.first_decay), store(second_decay, in.owed.second_decay);
   for (int l = 0; l < e.count; l++) {
     const size_t at = size_t(e.rows[l]) * kHarmonicsWidth;
     const float decay1 = first_decay[l], decay2 = second_decay[l];
+    f8 gradient[6], color[3];  // of the row: each number of the basis times the three channels
+    repeat_triple(in.color[l], color);
+    for (int half = 0; 3 * half < chunks; half++) as_triples(basis[8 * half + l], gradient + 3 * half);
     for (int k = 0; k < chunks; k++) {
+      gradient[k] *= color[k % 3];
+      const size_t next = size_t(e.next[l]) * kHarmonicsWidth + k / 2 * kLine;
+      __builtin_prefetch((k % 2 ? table.harmonics_second : table.harmonics_first) + next);
+      if (8 * k + 8 > 3 * coefficients) gradient[k] = keep_where(lane_mask(3 * coefficients - 8 * k), gradient[k]);
       float *p = table.harmonics + at + 8 * k, *m = table.harmonics_first + at + 8 * k, *v = table.harmonics_second + at + 8 * k;
       f8 first = load(m), second = load(v), rate = k ? all(rest) : f8{dc, dc, dc, rest, rest, rest, rest, rest};
-      f8 step_at_rate_1 = descent(constants, gradient[8 * k + l], decay1, decay2, first, second);
-      store(m, first), store(v, second), store(p, in.rows[8 * k + l] - rate * step_at_rate_1);
+      f8 step_at_rate_1 = descent(constants, gradient[k], decay1, decay2, first, second);
+      store(m, first), store(v, second), store(p, in.rows[6 * l + k] - rate * step_at_rate_1);
     }
   }
 }
@@ -163,9 +203,10 @@ template <int Degree>
 INLINE void differentiate(const Engine& engine, const SeenRows& seen, const Eight& e, Loaded& in, PairSums& sums, Gradient& g) {
   f8 unclamped[3];
   sums = pair_sums(engine, seen, e, unclamped);
-  load_rows<Degree>(engine, e, in);
   g.color[0] = sums.red * unclamped[0], g.color[1] = sums.green * unclamped[1], g.color[2] = sums.blue * unclamped[2];
-  projection_gradient<Degree>(engine, in.column, sums, in.harmonics, g);
+  store_triples(g.color, in.color);
+  load_rows<Degree>(engine, e, in);
+  projection_gradient(engine, in.column, sums, in.light, g);
 }
 
 template <class Hidden, class Body>

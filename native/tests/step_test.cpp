@@ -84,6 +84,7 @@ class Training {
   void look(int number, float background) {
     engine_.table = model_table(), engine_.camera = camera_of(kWidth, kHeight, 0.4f * number);
     engine_.settings.sh_degree = number % 4, engine_.settings.absolute_gradients = true;
+    engine_.settings.light_cut = number % 3 == 1 ? 0.02f : 0.f;
     for (float& channel : engine_.settings.background) channel = background;
   }
 

@@ -17,6 +17,7 @@ class Trainer {
   void forward(int number) {
     engine_.table = model_.table(number - 1), engine_.camera = camera_of(case_.width, case_.height, 0.5f * number);
     engine_.settings.sh_degree = case_.degree, engine_.settings.absolute_gradients = case_.absolute;
+    engine_.settings.light_cut = number % 2 ? 0.f : 0.02f;
     kernels_.project(engine_), kernels_.sort_by_depth(engine_), kernels_.bin(engine_);
     kernels_.blend_forward(engine_, color_.data(), transmittance_.data());
     const LossValue value = kernels_.loss(engine_, case_.width, case_.height, color_.data(), photo_.data(), 0.2f, gradient_.data(), nullptr);

@@ -115,6 +115,7 @@ class RasterSettings:
     background: tuple[float, float, float] = (0.0, 0.0, 0.0)
     max_alpha: float = 0.99
     absolute_gradients: bool = False  # also gather the gof criterion's statistic
+    light_cut: float = 0.0  # a pixel takes Gaussians while more of its light is left; 0: the original's rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from tiny_run import make, splatmeter
 
+from splatmeter.cli.profile import bound_text
 from splatmeter.cli.profile_work import Work, share_of
 from splatmeter.ops import LOG_SCALES, MEANS, OPACITY_LOGITS, Pinhole, RasterSettings, empty_table
 
@@ -33,7 +35,8 @@ def test_the_demo_scene_is_profiled_and_the_table_adds_up(
     assert sum(parts) + record["outside_milliseconds"] == pytest.approx(record["step_milliseconds"])
     assert all(entry["share"] > 0 and entry["limit"] in shown for entry in record["passes"].values())
     assert 0 < record["stopwatch_share"] < 1
-    assert record["limits"]["gigaflops"] > 0 and record["limits"]["gigabytes_per_second"] > 0
+    assert all(value > 0 for value in record["limits"].values())
+    assert all(f"{bound_text(entry)}\n" in shown for entry in record["passes"].values())
 
 
 def test_a_model_brings_its_own_scene_and_stays_as_it_is(
@@ -87,8 +90,27 @@ def test_gaussians_behind_finished_pixels_are_visible_but_not_seen() -> None:
     assert counts.visible == 6 and counts.seen < 6 and counts.walked < counts.pairs
 
 
+LIMITS = Limits(flops=100.0, bandwidth=10.0, operations=20.0, divisions=5.0)
+
+
 def test_the_limit_that_takes_longer_binds() -> None:
-    limits = Limits(flops=100.0, bandwidth=10.0)
-    assert share_of(Work(50, 1), 1.0, limits).limit == "arithmetic"
-    bound = share_of(Work(50, 8), 2.0, limits)
-    assert (bound.limit, bound.share) == ("memory", pytest.approx(0.4))
+    bound = share_of(Work(50, 1, 1, 1), 1.0, LIMITS)
+    assert (bound.limit, bound.nearest, bound.share) == ("arithmetic", "multiply-adds", pytest.approx(0.5))
+    bound = share_of(Work(50, 8, 1, 1), 1.0, LIMITS)
+    assert (bound.limit, bound.nearest, bound.share) == ("memory", "bandwidth", pytest.approx(0.8))
+    assert (bound.arithmetic, bound.memory) == pytest.approx((0.5, 0.8))
+
+
+def test_few_multiply_adds_may_still_be_all_that_the_processor_can_do() -> None:
+    bound = share_of(Work(30, 1, 18, 1), 1.0, LIMITS)
+    assert (bound.limit, bound.nearest, bound.share) == ("arithmetic", "operations", pytest.approx(0.9))
+    bound = share_of(Work(30, 1, 12, 3.5), 1.0, LIMITS)
+    assert (bound.limit, bound.nearest, bound.share) == ("arithmetic", "divisions", pytest.approx(0.7))
+
+
+def test_what_is_far_from_all_limits_waits() -> None:
+    bound = share_of(Work(30, 4.9, 8, 1), 1.0, LIMITS)
+    assert (bound.limit, bound.nearest, bound.share) == ("latency", "bandwidth", pytest.approx(0.49))
+    assert bound_text(dataclasses.asdict(bound)) == "latency (nearest: bandwidth)"
+    assert share_of(Work(0, 0), 1.0, LIMITS).limit == "latency"
+    assert share_of(Work(1, 1, 1, 1), 0.0, LIMITS).share == 0

@@ -92,6 +92,18 @@ def test_gradients_are_derivatives_where_alphas_are_capped_and_pixels_end() -> N
     assert_gradients_are_derivatives(table, view, capped)
 
 
+def test_gradients_are_derivatives_where_a_light_cut_ends_pixels() -> None:
+    view = camera()
+    table = general_scene(view, count=12)
+    table.geometry[:, OPACITY_LOGITS] = np.linspace(1, 3, 12)
+    table.geometry[:, LOG_SCALES] += 0.8
+    cut = RasterSettings(light_cut=0.3, background=(0.2, 0.4, 0.6))
+    rendering, _ = BACKEND.forward(table, view, cut)
+    whole, _ = BACKEND.forward(table, view, replace(cut, light_cut=0.0))
+    assert np.abs(rendering.color - whole.color).max() > 0.01  # the cut is at work
+    assert_gradients_are_derivatives(table, view, cut)
+
+
 def test_gradients_are_derivatives_beyond_the_clamp_of_the_jacobian() -> None:
     view = camera()
     table = general_scene(view, count=6)

@@ -1,8 +1,8 @@
 """Where float32 and float64 may rightly take different branches, so that tests can leave those places out.
 
-Blending has three jumps: a contribution is skipped below 1/255, a pixel ends at a transmittance of 1e-4, and
-the order follows the depth. Within rounding of a jump either side is right, and the results differ by up to
-1/255. Everywhere else they must agree to rounding.
+Blending has three jumps: a contribution is skipped below 1/255, a pixel ends at a transmittance of 1e-4 or
+at the light cut, and the order follows the depth. Within rounding of a jump either side is right, and the
+results differ by up to 1/255. Everywhere else they must agree to rounding.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def doubtful(table: Table, camera: Pinhole, settings: RasterSettings, width: flo
         doubt = near(value, FAINTEST, width).any(dim=1)
         there = value >= FAINTEST
         light = torch.cumprod(1 - torch.where(there, value.clamp(max=settings.max_alpha), 0), dim=1)
-        doubt |= (near(light, blending.OPAQUE, 100 * width) & there).any(dim=1)
+        end = settings.light_cut or blending.OPAQUE
+        doubt |= (near(light, end, 100 * width) & there).any(dim=1)
         doubt |= near(value, settings.max_alpha, width).any(dim=1)  # the gradient jumps at the cap
         pixels[part] = doubt | (tie & there[:, :-1] & there[:, 1:]).any(dim=1)
     return Doubt(pixels.reshape(camera.height, camera.width).numpy(), rows.numpy())

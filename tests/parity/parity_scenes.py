@@ -170,6 +170,7 @@ SETTINGS: dict[str, RasterSettings] = {
     "degree 1": RasterSettings(sh_degree=1),
     "degree 2": RasterSettings(sh_degree=2),
     "cap 0.999": RasterSettings(max_alpha=0.999),
+    "light cut": RasterSettings(light_cut=0.02, absolute_gradients=True),
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 from parity_scenes import SETTINGS, SPECIAL, camera, random_table, special
 
 from splatmeter.backends.kernels import Kernels
-from splatmeter.ops import FILTER_3D, Pinhole, RasterSettings
+from splatmeter.ops import FILTER_3D, LOG_SCALES, OPACITY_LOGITS, Pinhole, RasterSettings
 
 pytest.importorskip("torch", reason="torch is not installed: the native engine was not compared with it")
 from agreement import assert_agrees
@@ -68,6 +68,35 @@ def test_nothing_shows_the_background(native: Kernels, size: tuple[int, int]) ->
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 31, 32, 33])
 def test_counts_around_the_width_of_a_vector_agree(native: Kernels, count: int) -> None:
     assert_agrees(native, random_table(count, seed=8), camera(33, 17, seed=5), SETTINGS["mip"])
+
+
+def test_a_light_cut_ends_pixels_where_the_reference_does(native: Kernels) -> None:
+    view = camera(70, 45, seed=4)
+    table = special("opaque", view)
+    for cut in (0.004, 0.1):
+        settings = RasterSettings(light_cut=cut, background=(0.25, 0.5, 1.0), absolute_gradients=True)
+        assert_agrees(native, table, view, settings)
+        rendering, _ = native.forward(table, view, settings)
+        whole, _ = native.forward(table, view, RasterSettings(background=(0.25, 0.5, 1.0)))
+        changed = np.abs(rendering.transmittance - whole.transmittance) > 1e-6
+        assert changed.any() and (rendering.transmittance[changed] <= cut).all()
+        assert (whole.transmittance[rendering.transmittance > cut] > cut).all()
+
+
+def test_a_light_cut_loses_no_light_that_something_opaque_catches(native: Kernels) -> None:
+    """The original's rule leaves out whatever would end a pixel; a cut blends it."""
+    table = random_table(2, seed=11)
+    table.geometry[:, :3] = [[0, 0, 0], [0, 0, 0.5]]
+    table.geometry[:, LOG_SCALES], table.geometry[:, OPACITY_LOGITS] = 3.0, 12
+    table.geometry[:, FILTER_3D] = 0
+    view = Pinhole(np.eye(3), np.array([0, 0, 4.0]), 30, 30, 4, 4, 8, 8)
+    middle = (4, 4)
+    whole, _ = native.forward(table, view, RasterSettings(max_alpha=0.995))
+    cut, _ = native.forward(table, view, RasterSettings(max_alpha=0.995, light_cut=0.01))
+    both, _ = native.forward(table, view, RasterSettings(max_alpha=0.995, light_cut=0.001))
+    assert whole.transmittance[middle] == pytest.approx(0.005, rel=1e-3)  # the second would leave 2.5e-5
+    assert cut.transmittance[middle] == pytest.approx(0.005, rel=1e-3)
+    assert both.transmittance[middle] == pytest.approx(0.005**2, rel=1e-3)
 
 
 def test_tile_borders_do_not_show(native: Kernels) -> None:

@@ -18,3 +18,6 @@ def test_a_fully_opaque_cap_is_refused_because_backward_would_divide_by_zero() -
     camera = Pinhole(np.eye(3), np.zeros(3), 10.0, 10.0, 4.0, 4.0, 8, 8)
     with pytest.raises(ValueError, match="max_alpha"):
         backend.upload(empty_table(1)).render(camera, RasterSettings(max_alpha=1.0))
+    for cut in (-0.1, 1.0, float("nan")):
+        with pytest.raises(ValueError, match="light_cut"):
+            backend.upload(empty_table(1)).render(camera, RasterSettings(light_cut=cut))

@@ -35,11 +35,12 @@ DESCRIPTION = """Where the time of a training step goes.
 
 Runs training steps on the Gaussians given: those of a model or checkpoint, else one for each point of the
 scene. They hardly move (the learning rates are tiny), so every step does the work of the first. For each pass
-the table tells milliseconds, its share of the step, and what share of the machine's limit it reaches:
-arithmetic (fused multiply-adds) or memory bandwidth, whichever binds, both measured here first. The work of a
-pass is counted, not guessed; cli/profile_work.py says how. On a card the limits are computed from its clocks,
-and what a kernel must move and issue is a model: backends/cuda/work_model.py. Nothing else should run
-meanwhile.
+the table tells milliseconds, its share of the step, what share it reaches of the limit it is nearest to, and
+what bounds it: memory (bandwidth), arithmetic (fused multiply-adds, vector operations of any kind, or
+divisions), or latency, if it does not reach half of any limit. Limits are measured here first. How often a
+pass does its work is counted; how many operations that takes each time is estimated from the source
+(cli/profile_work.py). On a card the limits are computed from its clocks, and what a kernel must move and issue
+is a model: backends/cuda/work_model.py. Nothing else should run meanwhile.
 
 Examples:
   splatmeter profile
@@ -256,7 +257,12 @@ def report(
         "sh_degree": degree,
         "steps": steps,
         "engine": {"device": backend.facts.device, **backend.facts.details},
-        "limits": {"gigaflops": limits.flops / 1e9, "gigabytes_per_second": limits.bandwidth / 1e9},
+        "limits": {
+            "gigaflops": limits.flops / 1e9,
+            "gigabytes_per_second": limits.bandwidth / 1e9,
+            "gigaoperations": limits.operations / 1e9,
+            "gigadivisions": limits.divisions / 1e9,
+        },
         "counts": dataclasses.asdict(measured.counts),
         "step_milliseconds": 1e3 * step_seconds,
         "passes": passes,
@@ -274,14 +280,16 @@ def table_text(record: dict[str, Any]) -> str:
         f"{counts['visible']:,.0f} visible, {counts['seen']:,.0f} seen, "
         f"{counts['pairs']:,.0f} pairs with tiles, "
         f"{counts['pixels'] / (record['width'] * record['height']):.1f} Gaussians blended per pixel",
-        f"limits measured here: {limits['gigaflops']:.0f} Gflop/s, {limits['gigabytes_per_second']:.1f} GB/s",
+        f"limits measured here: {limits['gigaflops']:.0f} Gflop/s, "
+        f"{limits['gigabytes_per_second']:.1f} GB/s, "
+        f"{limits['gigaoperations']:.1f} G vector operations/s, {limits['gigadivisions']:.2f} G divisions/s",
         "",
-        f"{'pass':<16}{'ms':>9}{'of step':>9}{'Gflop':>9}{'MB':>9}{'of limit':>10}  limit",
+        f"{'pass':<16}{'ms':>9}{'of step':>9}{'Gflop':>9}{'MB':>9}{'of limit':>10}  bound by",
     ]
     for name, entry in record["passes"].items():
         lines.append(
             f"{name:<16}{entry['milliseconds']:>9.2f}{entry['share_of_step']:>9.1%}{entry['gigaflop']:>9.3f}"
-            f"{entry['megabytes']:>9.1f}{entry['share']:>10.0%}  {entry['limit']}"
+            f"{entry['megabytes']:>9.1f}{entry['share']:>10.0%}  {bound_text(entry)}"
         )
     outside = record["outside_milliseconds"]
     lines += [
@@ -291,6 +299,12 @@ def table_text(record: dict[str, Any]) -> str:
         f"The stopwatch's own CPU time is {record['stopwatch_share']:.3%} of the step.",
     ]
     return "\n".join(lines)
+
+
+def bound_text(entry: dict[str, Any]) -> str:
+    if entry["limit"] == "latency":
+        return f"latency (nearest: {entry['nearest']})"
+    return f"{entry['limit']} ({entry['nearest']})"
 
 
 def write(path: Path, record: dict[str, Any]) -> None:

@@ -100,6 +100,8 @@ class TrainConfig:
     """Learning rate of rotations."""
     lr_final_share: float = 1.0
     """Share of the rates of colour, opacity, scale and rotation left after --position-lr-max-steps."""
+    light_cut: float = 0.0
+    """Faster: a pixel is finished when this share of its light is left, such as 0.004; 0: as the original."""
     lambda_dssim: float = 0.2
     """Weight of 1 - SSIM in the loss; L1 has the rest."""
     exposure: Literal["none", "affine"] = "none"
@@ -188,14 +190,22 @@ class TrainConfig:
             masks=self.masks,
         )
 
-    def raster_settings(self, sh_degree: int, absolute_gradients: bool = False) -> RasterSettings:
+    def raster_settings(self, sh_degree: int) -> RasterSettings:
+        """Of pictures, by which the model is judged and which others see: without the light cut."""
         level = 1.0 if self.white_background else 0.0
         return RasterSettings(
             sh_degree=sh_degree,
             kernel_size=PLAIN_KERNEL_SIZE if self.plain_3dgs else self.kernel_size,
             compensate=not self.plain_3dgs,
             background=(level, level, level),
+        )
+
+    def step_settings(self, sh_degree: int, absolute_gradients: bool) -> RasterSettings:
+        """Of steps of training."""
+        return dataclasses.replace(
+            self.raster_settings(sh_degree),
             absolute_gradients=absolute_gradients,
+            light_cut=self.light_cut,
         )
 
     def schedule(self, extent: float, planned: Callable[[int], float] | None = None) -> Schedule:
@@ -226,9 +236,10 @@ class TrainConfig:
     def only_on_cpu(self) -> str:
         """Options given that no card can follow; empty if there are none."""
         exposure = [f"--exposure {self.exposure}"] if self.exposure != "none" else []
+        light = [f"--light-cut {self.light_cut:g}"] if self.light_cut > 0 else []
         memory = [f"--memory {self.memory}"] if self.memory is not None else []
         within = ["--densify-region"] if self.densify_region is not None else []
-        return " and ".join(exposure + within + memory)
+        return " and ".join(exposure + light + within + memory)
 
     def densify_settings(self, extent: float, budget: int | None = None) -> DensifySettings:
         """`budget`: of Gaussians, where there is another than --max-gaussians."""

@@ -53,6 +53,7 @@ def require_sense(config: TrainConfig) -> None:
     _require("sh_degree", config, lambda value: value in (0, 1, 2, 3), "0, 1, 2 or 3")
     _require("lr_final_share", config, lambda value: 0 < value <= 1, "above 0 and at most 1")
     _require("lambda_dssim", config, lambda value: 0 <= value <= 1, "between 0 and 1")
+    _require("light_cut", config, lambda value: 0 <= value <= 0.1, "between 0 and 0.1")
     _require("exposure_lr", config, lambda value: value is None or 0 <= value <= 1, "between 0 and 1")
     _require("max_gaussians", config, lambda value: value is None or value > 0, "above 0")
     _require("checkpoint_interval", config, lambda value: value is None or value > 0, "above 0")

@@ -44,7 +44,7 @@ class Step:
             TrainStep(
                 camera=view.camera,
                 photo=photo,
-                settings=self.config.raster_settings(degree, self._gathers_absolute(number)),
+                settings=self.config.step_settings(degree, self._gathers_absolute(number)),
                 ssim_weight=self.config.lambda_dssim,
                 rates=self.schedule.rates(number),
                 # as in the original, where new parameters have no gradients yet

@@ -29,6 +29,7 @@ _ARRAYS = list(WIDTHS)
 
 NO_EXPOSURE = "--exposure affine is not there yet on a card; use --device cpu."
 NO_REGION = "--densify-region is not there yet on a card; use --device cpu."
+NO_LIGHT_CUT = "--light-cut is not there yet on a card; use --device cpu."
 
 
 class CardTicket:
@@ -93,7 +94,7 @@ class CudaModel:
         with told_in_our_words():
             number = card.learn(
                 camera_row(order.camera),
-                look(order.settings),
+                card_look(order.settings),
                 photo.key,
                 photo.pixels,  # mostly there already
                 order.ssim_weight,
@@ -191,7 +192,7 @@ class CudaModel:
         size = (camera.height, camera.width)
         color, light = np.empty((3, *size), np.float32), np.empty(size, np.float32)
         with told_in_our_words():
-            self._card.forward(camera_row(camera), look(settings), color, light)
+            self._card.forward(camera_row(camera), card_look(settings), color, light)
         return Picture(color, light)
 
     def mean_opacity(self) -> float:
@@ -264,3 +265,9 @@ class CudaModel:
         drifts = np.empty((2, PENDING_AGES))
         self._card.copy_drifts(drifts)
         return drifts
+
+
+def card_look(settings: RasterSettings) -> tuple[int, float, bool, list[float], float, bool]:
+    if settings.light_cut:
+        raise CardUnavailable(NO_LIGHT_CUT)
+    return look(settings)[:-1]

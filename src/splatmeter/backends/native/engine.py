@@ -221,7 +221,7 @@ def camera_row(c: Pinhole) -> list[float]:
     return [*pose, c.fx, c.fy, c.cx, c.cy, float(c.width), float(c.height)]
 
 
-def look(settings: RasterSettings) -> tuple[int, float, bool, list[float], float, bool]:
+def look(settings: RasterSettings) -> tuple[int, float, bool, list[float], float, bool, float]:
     return (
         settings.sh_degree,
         settings.kernel_size,
@@ -229,4 +229,5 @@ def look(settings: RasterSettings) -> tuple[int, float, bool, list[float], float
         list(settings.background),
         settings.max_alpha,
         settings.absolute_gradients,
+        settings.light_cut,
     )

@@ -21,6 +21,10 @@ class Limits:
     """Floating point operations a second; a fused multiply-add is two."""
     bandwidth: float
     """Bytes a second to and from memory; a line that is written is fetched first, which counts."""
+    operations: float
+    """Operations on eight floats a second in the mix that passes have: loads, comparisons, masks, stores."""
+    divisions: float
+    """Divisions or square roots of eight floats a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,13 @@ class Counts:
 
 
 def measure_limits(engine: Engine) -> Limits:
-    return Limits(measured_flops(engine), engine.native.measured_bandwidth())
+    native = engine.native
+    return Limits(
+        measured_flops(engine),
+        native.measured_bandwidth(),
+        native.measured_operations(),
+        native.measured_divisions(),
+    )
 
 
 def measured_flops(engine: Engine) -> float:

@@ -12,7 +12,8 @@ from ...ops import RasterSettings
 from .projection import FAINTEST
 
 OPAQUE = 1e-4
-"""A Gaussian that would leave no more light than this ends its pixel and is not blended itself."""
+"""A Gaussian that would leave no more light than this ends its pixel and is not blended itself; unless there
+is a light cut, which ends a pixel where no more than that is left."""
 
 PAIRS_AT_ONCE = 1_000_000
 """Pixels times ellipses held in memory at a time; a dozen arrays of this size exist during backward."""
@@ -51,7 +52,7 @@ def blend(offset: Tensor, ellipses: Sorted, settings: RasterSettings) -> tuple[T
     # clamp's derivative is 0 beyond the cap: the true one, unlike the original's (spec 2.5)
     alpha = torch.where(value >= FAINTEST, value.clamp(max=settings.max_alpha), 0)
     with torch.no_grad():
-        ended = torch.cumprod(1 - alpha, dim=1) <= OPAQUE  # [P, M] this one and all behind it
+        ended = _ended(torch.cumprod(1 - alpha, dim=1), settings.light_cut)  # [P, M]
     alpha = torch.where(ended, 0, alpha)
     first = alpha.new_ones(len(alpha), 1)  # [P, 1] nothing is in front of the nearest
     before = torch.cat([first, torch.cumprod(1 - alpha, dim=1)], dim=1)  # [P, M + 1]
@@ -59,3 +60,11 @@ def blend(offset: Tensor, ellipses: Sorted, settings: RasterSettings) -> tuple[T
     color = (alpha * before[:, : alpha.shape[1]]) @ ellipses.color  # [P, 3]
     background = torch.tensor(settings.background, dtype=color.dtype)  # [3]
     return color + transmittance[:, None] * background, transmittance
+
+
+def _ended(left: Tensor, light_cut: float) -> Tensor:
+    """Where a pixel takes no more [P, M], from the light behind each ellipse if all of them were blended."""
+    if light_cut == 0:
+        return left <= OPAQUE  # this one and all behind it
+    before = torch.cat([left.new_ones(len(left), 1), left[:, :-1]], dim=1)  # [P, M]
+    return before[:, : left.shape[1]] <= light_cut
