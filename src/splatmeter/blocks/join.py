@@ -122,7 +122,7 @@ def _mapped(path: Path, rows: int, width: int) -> Any:
 
 @contextmanager
 def _working_folder(out: Path) -> Iterator[Path]:
-    """Of a join that was killed nothing is of use: the next one begins anew."""
+    """What a killed join left behind is no use: the next one begins anew."""
     work = out / WORK
     shutil.rmtree(work, ignore_errors=True)
     try:

@@ -31,7 +31,7 @@ SHORT = {
     "-r": "--resolution",
     "-i": "--images",
 }
-DESCRIPTION = """Where the time of a training step goes.
+DESCRIPTION = """Show where the time of a training step goes.
 
 Runs training steps on the Gaussians given: those of a model or checkpoint, else one for each point of the
 scene. They hardly move (the learning rates are tiny), so every step does the work of the first. For each pass
@@ -67,8 +67,7 @@ class ProfileArguments:
     iterations: int = 30
     """Steps that are timed, after three that are not."""
     device: str = "auto"
-    """cpu, cuda, cuda:1, ... or auto: a graphics card if there is one that passes its self-test. A card's
-    kernels are timed by its own clock."""
+    """cpu, cuda, cuda:1, ... or auto: a graphics card that passes its self-test, timed by its own clock."""
     threads: int | None = None
     """Threads of the engine; by default one per processor this process may use."""
     quick: bool = False

@@ -24,7 +24,7 @@ PROTOCOLS: dict[str, str] = {
 """In words."""
 
 RIDGE = 1e-6
-"""Of a pixel: what a picture of one colour leaves open stays as it is."""
+"""Weight of staying as it is, for each pixel: it decides where a picture has one colour only."""
 
 
 def fitted(render: F32, photo: Pixels) -> F32:
