@@ -1,4 +1,4 @@
-"""Blocks become one model: of each the Gaussians whose centres lie in its own cell.
+"""Joins blocks into one model: each contributes the Gaussians whose centres lie in its own cell.
 
 Cells fill space and do not overlap: every place is told by exactly one block, the one whose photos look at
 it. Margins and stand-ins, which only helped the block, fall away. The 3D filter is computed anew, because it

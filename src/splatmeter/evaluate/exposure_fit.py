@@ -1,4 +1,4 @@
-"""By which rule a picture's exposure is judged: as it is, or fitted where nobody looks.
+"""How evaluations treat exposure: pictures as they are, or corrected by a fit on the half that is not judged.
 
 How a held-out photo was exposed cannot be known from other photos. `left-half` fits a 3x4 colour transform by
 least squares on the left half of the photo and judges the right half alone: nothing that is judged was

@@ -1,4 +1,4 @@
-"""The memory a run will need, told before it starts instead of met in the middle."""
+"""The memory a run will need, predicted before it starts."""
 
 from __future__ import annotations
 
