@@ -113,6 +113,19 @@ def test_the_number_of_threads_changes_nothing(tmp_path: Path) -> None:
     assert from_photos(photos, out, Settings(camera_model="PINHOLE", threads=9), child=InProcess()).before
 
 
+def test_reports_of_before_points_were_added_are_read(tmp_path: Path) -> None:
+    photos, out = folder_of_photos(tmp_path / "photos", 4), tmp_path / "scene"
+    facts = from_photos(photos, out, FAST, child=InProcess()).facts
+    assert facts["points_added"] == 0 and "comparing pixels" not in dict(report.lines(facts))["points"]
+    of_before = {name: value for name, value in facts.items() if name != "points_added"}
+    of_before["stages"] = {stage: spent for stage, spent in facts["stages"].items() if stage != "points"}
+    (out / report.NAME).write_text(json.dumps(of_before), "utf-8")
+    made = from_photos(photos, out, FAST, child=InProcess())
+    assert made.before and dict(report.lines(made.facts))["points"] == "500, off by 0.50 px on average"
+    more = dict(report.lines({**facts, "points_added": 2000}))["points"]
+    assert more == "500, off by 0.50 px on average, and 2000 by comparing pixels"
+
+
 def test_work_can_be_kept(tmp_path: Path) -> None:
     out = tmp_path / "scene"
     from_photos(folder_of_photos(tmp_path / "p"), out, FAST, keep_work=True, child=InProcess())

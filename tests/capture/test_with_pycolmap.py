@@ -55,8 +55,10 @@ def test_photos_of_the_garden_become_a_scene(tmp_path: Path, capsys: pytest.Capt
 
     facts = json.loads((out / NAME).read_text("utf-8"))
     assert facts["reprojection_error_pixels"] < 1
+    assert facts["points_added"] > facts["points"]
     assert [photo["photo"] for photo in facts["left_out"]] == ["stranger.jpg"]
     scene = load_scene(SceneOptions(out))
+    assert scene.points.count == facts["points"] + facts["points_added"]
     found = {view.name: view.camera for view in scene.train}
     assert sorted(found) == [f"gärden {number}.jpg" for number in range(8)]
     ordered = [found[f"gärden {number}.jpg"] for number in range(8)]

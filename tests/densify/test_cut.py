@@ -94,10 +94,10 @@ def test_opacities_of_one_and_zero_stay_numbers_or_go() -> None:
     assert np.isfinite(result.geometry[:, MEANS]).all()
 
 
-def test_the_threshold_goes_with_the_cube_root_of_the_loss() -> None:
+def test_the_threshold_goes_with_the_sixth_root_of_the_loss() -> None:
     densifier = Densifier(settings(threshold=3e-4, reference_loss=0.06))
     assert densifier.rule(600, loss=0.06).threshold == pytest.approx(3e-4)
-    assert densifier.rule(600, loss=0.0075).threshold == pytest.approx(1.5e-4)
+    assert densifier.rule(600, loss=0.06 / 64).threshold == pytest.approx(1.5e-4)
     assert densifier.rule(600).threshold == 3e-4, "before anything is known"
 
 

@@ -106,7 +106,7 @@ class TrainOptions(TypedDict, total=False):
     densify_grad_threshold: float
     """Mean screen-space gradient from which a Gaussian is densified (default: 0.0002)."""
     densify_reference_loss: float
-    """The threshold holds at this loss and scales with the cube root of the recent one; 0: it is fixed
+    """The threshold holds at this loss and scales with the sixth root of the recent one; 0: it is fixed
     (default: 0.0)."""
     size_prune: Literal["none", "original"]
     """Remove Gaussians larger than a tenth of the extent, as the original does; it can blacken skies

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from splatmeter.blocks.plan_folder import SCENE, Plan, Planned, run_folder
 from splatmeter.errors import InputError
-from splatmeter.events import Finished, from_line
+from splatmeter.events import Event, Finished, Progress, from_line
 from splatmeter.train import checkpoint_names
 from splatmeter.train.config import TrainConfig, from_json
 from splatmeter.train.output_folder import CONFIG, EVENTS, holds_run
@@ -41,14 +41,26 @@ def trained(folder: Path) -> Trained | None:
 
 
 def _finished_at(folder: Path) -> int | None:
+    last = next(_latest_events(folder), None)
+    return last.step if isinstance(last, Finished) and last.reason == "completed" else None
+
+
+def how_far(folder: Path) -> tuple[int, float] | None:
+    """The step that the run was last heard of at, and its seconds of training until then."""
+    found = (event for event in _latest_events(folder) if isinstance(event, Progress))
+    return next(((event.step, event.clock_seconds) for event in found), None)
+
+
+def _latest_events(folder: Path) -> Iterator[Event]:
+    """The newest first, as far back as the end of the file tells; nothing where it cannot be read."""
     try:
         with (folder / EVENTS).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
             lines = file.read().decode("utf-8", "replace").splitlines()
-        last = from_line(lines[-1])
-    except (OSError, ValueError, IndexError):
-        return None
-    return last.step if isinstance(last, Finished) and last.reason == "completed" else None
+        for line in reversed(lines):
+            yield from_line(line)
+    except (OSError, ValueError):
+        return
 
 
 def _planned_end(folder: Path) -> int | None:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-STAGES = ("photos", "features", "pairs", "matching", "mapping", "undistortion")
+STAGES = ("photos", "features", "pairs", "matching", "mapping", "undistortion", "points")
 """In this order; each leaves a marker when it is finished."""
 VERSION = 1
 """Goes up whenever a stage leaves something else behind."""

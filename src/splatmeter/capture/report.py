@@ -33,6 +33,7 @@ def report(job: Job, work: Work) -> dict[str, Any]:
         "photos": len(prepared.photos) + len(prepared.left_out),
         "registered": len(best.numbers),
         "points": best.points,
+        "points_added": results["points"]["added"],
         "reprojection_error_pixels": round(best.error, 4),
         "cameras": list(best.cameras),
         "matching": results["pairs"]["matching"],
@@ -57,6 +58,7 @@ def report(job: Job, work: Work) -> dict[str, Any]:
 def lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """One line a fact, in the order a person asks."""
     share = facts["registered"] / max(1, facts["photos"])
+    added = facts.get("points_added", 0)  # reports of before do not have it
     shown = [
         (
             "photos",
@@ -64,14 +66,15 @@ def lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         (
             "points",
-            f"{count_text(facts['points'])}, off by {facts['reprojection_error_pixels']:.2f} px on average",
+            f"{count_text(facts['points'])}, off by {facts['reprojection_error_pixels']:.2f} px on average"
+            + (f", and {count_text(added)} by comparing pixels" if added else ""),
         ),
         *(("camera", camera) for camera in facts["cameras"][:4]),
         ("pairs", f"{facts['pairs']} compared ({facts['matching']}), {facts['pairs_that_match']} match"),
     ]
     if len(facts["cameras"]) > 4:
         shown.insert(6, ("camera", f"and {len(facts['cameras']) - 4} more"))
-    spent = [(stage, facts["stages"][stage]) for stage in STAGES]
+    spent = [(stage, facts["stages"][stage]) for stage in STAGES if stage in facts["stages"]]
     took = ", ".join(f"{stage} {duration_text(s['seconds'])}" for stage, s in spent if s["seconds"] >= 0.05)
     peak = max(s["peak_bytes"] for _, s in spent)
     total = sum(s["seconds"] for _, s in spent)

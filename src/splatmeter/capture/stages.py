@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -13,6 +14,7 @@ from splatmeter.capture.engine import Engine, Model, Tell
 from splatmeter.capture.job import STAGES, Job, Prepared
 from splatmeter.capture.likeness import likeness
 from splatmeter.capture.listing import FEWEST_PHOTOS
+from splatmeter.capture.more_points import add_points
 from splatmeter.capture.pairs import chosen_matching, chunks, planned
 from splatmeter.capture.work import Work
 from splatmeter.errors import InputError
@@ -99,7 +101,13 @@ def _mapping(job: Job, work: Work, library: Library, tell: Tell) -> dict[str, An
 
 def _undistortion(job: Job, work: Work, library: Library, tell: Tell) -> dict[str, Any]:
     library().undistort(models_of(work)[0], _prepared(work).photos, tell)
+    shutil.rmtree(work.maps, ignore_errors=True)  # of a scene before, if this stage is done anew
     return {}
+
+
+def _points(job: Job, work: Work, library: Library, tell: Tell) -> dict[str, Any]:
+    settings = job.settings
+    return {"added": add_points(work.scene, work.maps, settings.threads, settings.seed, tell)}
 
 
 _STAGES = {
@@ -109,6 +117,7 @@ _STAGES = {
     "matching": _matching,
     "mapping": _mapping,
     "undistortion": _undistortion,
+    "points": _points,
 }
 
 

@@ -23,7 +23,7 @@ class Work:
         self.root = root
         self.photos, self.masks = root / "photos", root / "masks"
         self.database, self.sparse = root / "database.db", root / "sparse"
-        self.flat, self.scene = root / "undistorted", root / "scene"
+        self.flat, self.scene, self.maps = root / "undistorted", root / "scene", root / "maps"
         self.log, self.job = root / "log.txt", root / "job.json"
 
     def finished(self, stage: str) -> bool:

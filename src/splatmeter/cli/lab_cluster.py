@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from splatmeter.errors import UsageError
-
 if TYPE_CHECKING:  # the parser needs this module, and must be there at once
     from splatmeter.lab.record.lab import Lab
     from splatmeter.lab.session.plan import SessionPlan
@@ -32,18 +30,15 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
 
 def job_wishes(chosen: argparse.Namespace) -> dict[str, Any]:
     """{} where the lab runs its blocks itself; refused before anything is written where they cannot run."""
-    if not chosen.on:
-        if chosen.jobs or chosen.job_option or chosen.job_minutes:
-            raise UsageError("--jobs, --job-option and --job-minutes belong to --on slurm or --on local.")
-        return {}
-    from splatmeter.jobs.cluster import DEFAULT_MINUTES, Wanted, checked_options, cluster_of
+    from splatmeter.jobs.cluster import cluster_of, wanted_of
 
-    if chosen.jobs < 0 or chosen.job_minutes < 0:
-        raise UsageError("--jobs and --job-minutes are at least 1.")
-    minutes = chosen.job_minutes or DEFAULT_MINUTES
-    options = checked_options(chosen.job_option)
-    cluster_of(chosen.on, Wanted(minutes, options))
-    return {"on": chosen.on, "at_once": chosen.jobs, "minutes": minutes, "options": options}
+    wanted = wanted_of(chosen.on, chosen.jobs, chosen.job_minutes, chosen.job_option)
+    if wanted is None:
+        return {}
+    cluster_of(chosen.on, wanted)
+    return {
+        "on": chosen.on, "at_once": chosen.jobs, "minutes": wanted.minutes, "options": dict(wanted.options),
+    }  # fmt: skip
 
 
 def session_of(lab: Lab, plan: SessionPlan) -> Any:

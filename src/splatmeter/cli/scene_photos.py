@@ -35,6 +35,7 @@ STAGE_WORDS = {
     "matching": "comparing pairs",
     "mapping": "placing photos",
     "undistortion": "undistorting",
+    "points": "adding points",
 }
 
 

@@ -81,6 +81,14 @@ class TrainArguments(TrainConfig):
     """With -m and --resume: train this block alone, such as 1-2, and join nothing; for other machines."""
     polish: int = 0
     """With --blocks: train the joined model so many steps more, where that fits into memory."""
+    on: Literal["slurm", "local"] | None = None
+    """With --blocks: one job for each block, on SLURM or on this machine (needs the cluster extra)."""
+    jobs: int = 0
+    """With --on: at most so many at once; by default all on SLURM, one on this machine."""
+    job_option: tuple[str, ...] = ()
+    """With --on slurm: for sbatch, such as partition=cpu mem=60G."""
+    job_minutes: int = 0
+    """With --on: the time limit of a job, by default a day; one that it ends goes on in another."""
     dry_run: bool = False
     """Say in five lines what would be trained and how much memory it takes, and do nothing."""
     json: bool = False

@@ -34,7 +34,7 @@ from splatmeter.photos.whole import require_whole
 from splatmeter.scene.scene import Scene, fingerprint, load_scene
 from splatmeter.shell import command_text
 from splatmeter.train.config import TrainConfig, to_json
-from splatmeter.train.folder_lock import FolderLock
+from splatmeter.train.folder_lock import FolderLock, wait_until_free
 from splatmeter.train.output_folder import way_on
 from splatmeter.units import count_text
 
@@ -50,6 +50,9 @@ PASSED_ON = {
 }  # fmt: skip
 """Options that are about how a block's command behaves, with their defaults."""
 
+GONE_SECONDS = 30.0
+"""A job that died may leave a process behind for a moment, which the next try at its block waits for."""
+
 
 def concerns(config: TrainConfig, chosen: TrainArguments) -> bool:
     """Whether this is about blocks; a folder of blocks is never taken for an ordinary run's."""
@@ -57,6 +60,8 @@ def concerns(config: TrainConfig, chosen: TrainArguments) -> bool:
         return True
     if chosen.polish:
         raise UsageError("--polish goes with --blocks: it trains the model that was joined of blocks.")
+    if chosen.on is not None:
+        raise UsageError(f"--on {chosen.on} goes with --blocks: a job trains one block.")
     assert config.model_path is not None
     if divided.has_plan(config.model_path):
         raise OutputError(
@@ -72,7 +77,20 @@ def run(config: TrainConfig, chosen: TrainArguments, command: Stopwatch) -> int:
     _refuse(config, chosen)
     if chosen.only_block is not None:
         return train_alone(config.model_path, chosen.only_block, chosen, command)
-    return train_all(config, chosen, lambda commands: one_after_the_other(commands, _say))
+    return train_all(config, chosen, executor_of(config.model_path, chosen))
+
+
+def executor_of(out: Path, chosen: TrainArguments) -> Executor:
+    """One process after the other, or jobs; refused before anything is written where they cannot run."""
+    from splatmeter.jobs.cluster import cluster_of, wanted_of
+
+    wanted = wanted_of(chosen.on, chosen.jobs, chosen.job_minutes, chosen.job_option)
+    if wanted is None or chosen.on is None:
+        return lambda commands: one_after_the_other(commands, _say)
+    from splatmeter.blocks.as_jobs import as_jobs
+
+    cluster, folder = cluster_of(chosen.on, wanted), out.absolute() / divided.BLOCKS
+    return lambda commands: as_jobs(commands, cluster, folder, chosen.jobs, _say)
 
 
 def _refuse(config: TrainConfig, chosen: TrainArguments) -> None:
@@ -270,6 +288,7 @@ def train_alone(out: Path, name: str, chosen: TrainArguments, command: Stopwatch
     if done is not None:
         _say(f"Block {name} is finished already, after {done.step} steps: {place}")
         return 0
+    wait_until_free(place, GONE_SECONDS)
     config = runs.block_config(out, plan, plan.named(name))
     try:
         return _followed(config, chosen, command)

@@ -10,6 +10,10 @@ from splatmeter.densify import prune
 from splatmeter.densify.strategies import STRATEGIES
 from splatmeter.densify.strategy import Strategy
 
+LOSS_POWER = 1 / 6
+"""Of the loss that the threshold goes with, where it does: halfway between photos, which ask for more
+Gaussians than the cube root allows, and clean renders, which gain nothing from as many as a fixed one gives."""
+
 RECOVERY_STEPS = 500
 """No aggressive pruning so soon after an opacity reset: everything is faint then."""
 
@@ -27,7 +31,7 @@ class DensifySettings:
     reset_interval: int = 3000
     threshold: float = 0.0002
     reference_loss: float = 0.0
-    """Where it is not 0: the threshold is that of this loss, and goes with the cube root of the loss."""
+    """Where it is not 0: the threshold is that of this loss, and goes with its sixth root."""
     percent_dense: float = 0.01
     white_background: bool = False
     size_prune: bool = False
@@ -88,7 +92,7 @@ class Densifier:
         reference = self.settings.reference_loss
         if not reference or not math.isfinite(loss):
             return self.settings.threshold
-        return self.settings.threshold * (loss / reference) ** (1 / 3)
+        return self.settings.threshold * (loss / reference) ** LOSS_POWER
 
     def lowest_opacity(self, aggressive: bool) -> float:
         extra = self.settings.aggressive_opacity if aggressive else None

@@ -82,6 +82,17 @@ def cluster_of(name: str, wanted: Wanted = Wanted()) -> Cluster:
     raise MissingExtra("Running jobs", "cluster")
 
 
+def wanted_of(on: str | None, at_once: int, minutes: int, options: Sequence[str]) -> Wanted | None:
+    """What a command line asks of jobs, 0 for what it leaves open; None where it asks for none."""
+    if not on:
+        if at_once or minutes or options:
+            raise UsageError("--jobs, --job-option and --job-minutes belong to --on slurm or --on local.")
+        return None
+    if at_once < 0 or minutes < 0:
+        raise UsageError("--jobs and --job-minutes are at least 1.")
+    return Wanted(minutes or DEFAULT_MINUTES, checked_options(options))
+
+
 def checked_options(words: Sequence[str]) -> dict[str, str]:
     """NAME=VALUE as sbatch has them, without what would make another kind of job."""
     found: dict[str, str] = {}

@@ -142,6 +142,18 @@ def parse_tracks(data: bytes, where: Path) -> tuple[F64, NDArray[np.int64], NDAr
     return positions.astype(np.float64), rows, numbers
 
 
+def with_more_points(data: bytes, where: Path, points: PointCloud) -> bytes:
+    """The file with these points behind its own: no photo is named for them, their error is unknown (-1)."""
+    count = _checked_count(data, _POINT_BYTES, where)
+    offsets = _point_offsets(data, count, where)  # [P]
+    numbers = np.frombuffer(data, np.uint8)[offsets[:, None] + np.arange(8)].view("<u8")  # [P, 1]
+    first = int(numbers.max(initial=0)) + 1
+    rows = np.zeros(points.count, _POINT)
+    rows["id"] = np.arange(first, first + points.count)
+    rows["xyz"], rows["rgb"], rows["error"] = points.positions, points.colors, -1
+    return _COUNT.pack(count + points.count) + data[_COUNT.size :] + rows.tobytes()
+
+
 def _equal_tracks(data: bytes, count: int) -> NDArray[np.void] | None:
     """The points as one array [N] if the first track's length holds for all and fills the file exactly."""
     if count == 0:

@@ -125,7 +125,7 @@ class TrainConfig:
     densify_grad_threshold: float = 0.0002
     """Mean screen-space gradient from which a Gaussian is densified."""
     densify_reference_loss: float = 0.0
-    """The threshold holds at this loss and scales with the cube root of the recent one; 0: it is fixed."""
+    """The threshold holds at this loss and scales with the sixth root of the recent one; 0: it is fixed."""
     size_prune: Literal["none", "original"] = "none"
     """Remove Gaussians larger than a tenth of the extent, as the original does; it can blacken skies."""
     max_gaussians: int | None = None

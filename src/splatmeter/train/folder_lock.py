@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from splatmeter.errors import OutputError
 from splatmeter.files.locks import Lock
 
 NAME = ".splatmeter.lock"
+LOOK_AGAIN_SECONDS = 0.2
 
 
 class FolderLock:
@@ -31,3 +33,15 @@ class FolderLock:
 
     def release(self) -> None:
         self._lock.release()
+
+
+def wait_until_free(folder: Path, seconds: float) -> None:
+    """Until nobody trains there, but no longer than that: a process that was killed takes a moment to go."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            FolderLock(folder).release()
+        except OutputError:
+            time.sleep(LOOK_AGAIN_SECONDS)
+        else:
+            return
