@@ -284,11 +284,11 @@ def train_alone(out: Path, name: str, chosen: TrainArguments, command: Stopwatch
     end_with_parent()
     plan = divided.read(out)
     place = divided.run_folder(out, plan.named(name).name)
+    wait_until_free(place, GONE_SECONDS)
     done = runs.trained(place)
     if done is not None:
         _say(f"Block {name} is finished already, after {done.step} steps: {place}")
         return 0
-    wait_until_free(place, GONE_SECONDS)
     config = runs.block_config(out, plan, plan.named(name))
     try:
         return _followed(config, chosen, command)

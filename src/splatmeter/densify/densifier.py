@@ -11,8 +11,8 @@ from splatmeter.densify.strategies import STRATEGIES
 from splatmeter.densify.strategy import Strategy
 
 LOSS_POWER = 1 / 6
-"""Of the loss that the threshold goes with, where it does: halfway between photos, which ask for more
-Gaussians than the cube root allows, and clean renders, which gain nothing from as many as a fixed one gives."""
+"""The threshold goes with this power of the loss, where it does: between a fixed one, which gives clean renders
+more Gaussians than help them, and the cube root, which gives photos too few."""
 
 RECOVERY_STEPS = 500
 """No aggressive pruning so soon after an opacity reset: everything is faint then."""
