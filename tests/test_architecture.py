@@ -1,4 +1,4 @@
-"""The tree spells two sentences; a word may use the words before it and never one after it."""
+"""The order of packages: each may use those before it and never one after it."""
 
 from __future__ import annotations
 
@@ -31,56 +31,56 @@ LONGEST_FUNCTION = 45
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
-def word_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     first = path.relative_to(SOURCE).parts[0]
     return first.removesuffix(".py")
 
 
-def imported_words(path: Path) -> set[str]:
+def imported_packages(path: Path) -> set[str]:
     """First package component below splatmeter of every import in the file, relative ones resolved."""
-    package = ["splatmeter", *path.relative_to(SOURCE).parts[:-1]]
-    words: set[str] = set()
+    here = ["splatmeter", *path.relative_to(SOURCE).parts[:-1]]
+    packages: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         modules: list[str] = []
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
+            base = here[: len(here) - node.level + 1] if node.level else []
             stem = ".".join([*base, *([node.module] if node.module else [])])
             modules = [f"{stem}.{alias.name}" for alias in node.names] if stem == "splatmeter" else [stem]
         for module in modules:
             parts = module.split(".")
             if parts[0] == "splatmeter" and len(parts) > 1 and parts[1] not in NOT_PACKAGES:
-                words.add(parts[1])
-    return words
+                packages.add(parts[1])
+    return packages
 
 
-def allowed(word: str) -> set[str] | None:
-    """Words that `word` may import; None means everything."""
-    if word in ("cli", "__init__", "__main__"):
+def allowed(package: str) -> set[str] | None:
+    """What `package` may import; None means everything."""
+    if package in ("cli", "__init__", "__main__"):
         return None
-    if word == "api":
+    if package == "api":
         return API_MAY_USE
-    if word in SHARED:
-        return {"errors", "camera", "ops", "files", word}
-    if word in TRAINER:
-        return {*SHARED, *TRAINER[: TRAINER.index(word) + 1]}
-    if word == "capture":
+    if package in SHARED:
+        return {"errors", "camera", "ops", "files", package}
+    if package in TRAINER:
+        return {*SHARED, *TRAINER[: TRAINER.index(package) + 1]}
+    if package == "capture":
         return {*SHARED, *CAPTURE_MAY_USE}
-    if word == "lab":
+    if package == "lab":
         return LAB_MAY_USE
-    if word == "backends":
+    if package == "backends":
         return {*SHARED, *ENGINES_MAY_USE}
-    if word == "listeners":
-        return {*SHARED, word}
-    raise AssertionError(f"{word} is not a word of the design; add it to ARCHITECTURE.md and here")
+    if package == "listeners":
+        return {*SHARED, package}
+    raise AssertionError(f"{package} is not in the design; add it to ARCHITECTURE.md and here")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_a_word_uses_only_the_words_before_it(path: Path) -> None:
-    permitted = allowed(word_of(path))
+def test_a_package_uses_only_the_packages_before_it(path: Path) -> None:
+    permitted = allowed(package_of(path))
     if permitted is not None:
-        assert imported_words(path) <= permitted
+        assert imported_packages(path) <= permitted
 
 
 ABOVE_THE_ENGINES = ("render", "evaluate", "train", "blocks", "page", "models", "listeners", "cli", "api")
@@ -109,7 +109,7 @@ def _of_somebody_else(node: ast.AST) -> TypeGuard[ast.Attribute]:
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_nothing_above_the_engines_touches_a_models_arrays(path: Path) -> None:
     """tests/train/test_on_an_imitation.py plays it: there a model's memory is out of reach."""
-    if word_of(path) not in ABOVE_THE_ENGINES or path.relative_to(SOURCE).as_posix() in HOST_TABLES:
+    if package_of(path) not in ABOVE_THE_ENGINES or path.relative_to(SOURCE).as_posix() in HOST_TABLES:
         return
     tree = ast.parse(path.read_text("utf-8"))
     touched = {node.attr for node in ast.walk(tree) if _of_somebody_else(node)} & MODEL_ARRAYS

@@ -148,7 +148,7 @@ class OptimizerState:
 
     steps: int = 0
     rates: Rates | None = None
-    """Of the last step."""
+    """The rates of the last step."""
     owed: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
@@ -182,7 +182,7 @@ class Model(Protocol):
         ...
 
     def mean_opacity(self) -> float:
-        """Of the raw opacities, before the filter; NaN of none."""
+        """Mean of the raw opacities, before the filter; NaN if there are no Gaussians."""
         ...
 
     def intact(self) -> bool:
@@ -234,7 +234,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EngineMemory:
-    """Of the memory that models live in; a prediction is of training, densification included."""
+    """What training takes of the memory that models live in, densification included."""
 
     per_gaussian: int
     per_pixel: int
@@ -247,7 +247,7 @@ class EngineMemory:
     buffers: Callable[[], int] = field(default=lambda: 0)
     """What it holds now besides models and photos: images and lists that steps use again."""
     per_pair: int = 0
-    """Of one Gaussian in one tile: where points are few for the image, each of them covers many."""
+    """Bytes for one Gaussian in one tile: where points are few for the image, each covers many tiles."""
     of_the_host: bool = True
     """Else it is a device's own, and decoded photos need the host's besides."""
     photos_give_way: bool = False

@@ -55,7 +55,7 @@ class Progress:
     l1_last: float = math.nan
     """The L1 part of the last step's loss."""
     sh_degree: int = 0
-    """Of the colour's harmonics that are drawn by now."""
+    """Highest degree of the colours' harmonics that is drawn so far."""
     device_memory_bytes: int = 0
     """Held on the card, where there is one."""
     forecast_bytes: int = 0

@@ -18,7 +18,7 @@ STEP_BYTES_PER_GAUSSIAN = 4 * 4 * FLOATS_PER_GAUSSIAN
 
 LARGE_ARRAY_BYTES = 2**20
 _MMAP_THRESHOLD = -3
-"""Of glibc's mallopt."""
+"""The number of the option in glibc's mallopt."""
 
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")

@@ -63,7 +63,7 @@ def test_underscores_in_values_stay() -> None:
         (("-s", "a", "--sauce", "b"), "There is no option --sauce. Did you mean --source?"),
         (("-s",), "--source needs a value: a path."),
         (("-s", "-r", "4"), "--source needs a value: a path."),
-        (("-s", "a", "-w=yes"), "is a switch and takes no value, but was given 'yes'."),
+        (("-s", "a", "--white-background=yes"), "is a switch and takes no value, but was given 'yes'."),
         (("-s", "a", "b"), "'b' is one argument too many."),
     ],
 )

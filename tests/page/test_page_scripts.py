@@ -34,6 +34,12 @@ def camera_and_seen(table: Table, camera: Pinhole) -> dict[str, object]:
     return {**told, "translation": camera.translation.tolist(), "seen": seen.tolist()}
 
 
+@pytest.mark.parametrize("script", sorted(WEB.glob("*.js")), ids=lambda path: path.name)
+def test_every_script_is_javascript_by_itself(script: Path) -> None:
+    checked = subprocess.run(["node", "--check", str(script)], capture_output=True, text=True, check=False)
+    assert not checked.returncode, checked.stderr
+
+
 @pytest.mark.parametrize("degree", [0, 1, 2, 3])
 def test_the_scripts_do_what_they_say(degree: int, tmp_path: Path) -> None:
     table = mixed_table(600, degree)

@@ -98,7 +98,7 @@ class Model:
 
     @property
     def step(self) -> int:
-        """Of the training that it was saved at; 0 where nobody knows."""
+        """The training step at which it was saved; 0 if the file does not say."""
         return self._step
 
     # ---- its Gaussians ------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ class Model:
 
     @property
     def sh_degree(self) -> int:
-        """Of its harmonics, 0 (the same colour from all sides) to 3."""
+        """Highest degree of its spherical harmonics: 0 (a colour does not depend on the direction) to 3."""
         return self.settings.sh_degree
 
     @property
@@ -132,7 +132,7 @@ class Model:
 
     @property
     def opacities(self) -> NDArray[np.float32]:
-        """Of each Gaussian at its middle, 0 to 1, with the 3D filter inside: float32 [N], read-only."""
+        """Opacity at the centre of each Gaussian, 0 to 1, 3D filter included: float32 [N], read-only."""
         return self._kept("opacities", gaussians.filtered_opacities)
 
     @property

@@ -41,7 +41,7 @@ class TrainOptions(TypedDict, total=False):
     """Memory for decoded photos, such as 2G; auto keeps all of them within a quarter of free memory (default:
     'auto')."""
     memory: str | None
-    """Limit of all memory, such as 4G: Gaussians stop growing at it, and photos take what they leave."""
+    """Limit for all memory, such as 4G: Gaussians stop increasing there, and photos get what is left."""
     progressive: str
     """Coarse to fine: none, standard, or divisor:last step, such as 4:200,2:800; then the full size (default:
     'none')."""
@@ -57,9 +57,9 @@ class TrainOptions(TypedDict, total=False):
     """Original 3DGS rendering: kernel size 0.3 without opacity compensation, no 3D filter (default:
     False)."""
     iterations: int
-    """Steps at which training ends, counted from the very beginning, also when resuming (default: 30000)."""
+    """Step at which training ends, counted from the very beginning, also when resuming (default: 30000)."""
     seconds: float | None
-    """The best in this time: from the start of the command to the saved model, evaluations apart."""
+    """The best model in this time, from the command's start to the saved model, not counting evaluations."""
     plan: str | Path | None
     """Repeat the plan (plan.json) that a run with minutes or seconds has made, to the last bit."""
     position_lr_init: float
@@ -109,8 +109,8 @@ class TrainOptions(TypedDict, total=False):
     densify_grad_threshold: float
     """Mean screen-space gradient from which a Gaussian is densified (default: 0.0002)."""
     densify_reference_loss: float
-    """The threshold is that of this loss and goes with the sixth root of the recent one; 0: fixed (default:
-    0.0)."""
+    """The threshold holds at this loss and scales with the sixth root of the recent one; 0: it is fixed
+    (default: 0.0)."""
     size_prune: Literal["none", "original"]
     """Remove Gaussians larger than a tenth of the extent, as the original does; it can blacken skies
     (default: 'none')."""
@@ -136,7 +136,7 @@ class TrainOptions(TypedDict, total=False):
     checkpoint_iterations: Sequence[int]
     """Steps at which a checkpoint to resume from is written (default: ())."""
     checkpoint_interval: int | None
-    """Also write one every so many steps."""
+    """Also write a checkpoint every so many steps."""
     checkpoint_minutes: float
     """Minutes between safety checkpoints and one at the end; only the newest is kept; 0: none (default:
     5.0)."""
@@ -152,8 +152,8 @@ class TrainOptions(TypedDict, total=False):
     lpips: bool
     """Also compute LPIPS in evaluations (needs the torch extra and weights) (default: False)."""
     seed: int
-    """Of the order of views and the positions of split Gaussians (default: 0)."""
+    """Random seed for the order of views and the positions of split Gaussians (default: 0)."""
     progress_interval: int
     """Steps between progress events (default: 10)."""
     evaluation_images: int
-    """Keep the renders of the first so many views of each evaluation as PNG files (default: 0)."""
+    """In each evaluation, keep the renders of the first so many views as PNG files (default: 0)."""

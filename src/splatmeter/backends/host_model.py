@@ -54,7 +54,7 @@ def host_memory(
     buffers: Callable[[], int] = lambda: 0,
     per_pair: int = 0,
 ) -> EngineMemory:
-    """Of an engine that lives in this process."""
+    """For an engine that lives in this process."""
     return EngineMemory(
         per_gaussian=per_gaussian,
         per_pixel=per_pixel,

@@ -54,12 +54,12 @@ class Exploration:
 
     seed: int
     number: int
-    """Of the optimizer's step: with the seed and the row it names the random numbers."""
+    """The optimizer's step: with the seed and the row it names the random numbers."""
     steps: int
     rates: Rates
     noise: float
     opacity_weight: float
-    """Of one Gaussian: of a mean over all of them it is the mean's weight over their number."""
+    """For one Gaussian: the weight of the mean over all of them, divided by their number."""
     scale_weight: float
     beta2: float = 0.999
 

@@ -29,7 +29,7 @@ OVERLAP = 0.3
 crowded places it is a narrow strip, in empty ones a wide one."""
 
 NEAR_SHARE = 0.8
-"""Of the points, those nearest to the middle decide what is level: a few far ones would tilt it."""
+"""Share of the points, nearest to the middle, that decides what is level: a few far ones would tilt it."""
 
 MOST_CELLS = 1024
 
@@ -142,7 +142,7 @@ def _covariance(group: F64) -> F64:
 
 
 def _pointed(direction: F64) -> Axis:
-    """Of the two opposite ones the one whose largest component is positive."""
+    """Of two opposite directions, the one whose largest component is positive."""
     x, y, z = (direction * np.sign(direction[np.argmax(np.abs(direction))])).tolist()
     return x, y, z
 

@@ -1,4 +1,4 @@
-"""Blocks become one model: of each the Gaussians whose centres lie in its own cell.
+"""Joins blocks into one model: each contributes the Gaussians whose centres lie in its own cell.
 
 Cells fill space and do not overlap: every place is told by exactly one block, the one whose photos look at
 it. Margins and stand-ins, which only helped the block, fall away. The 3D filter is computed anew, because it
@@ -122,7 +122,7 @@ def _mapped(path: Path, rows: int, width: int) -> Any:
 
 @contextmanager
 def _working_folder(out: Path) -> Iterator[Path]:
-    """Of a join that was killed nothing is of use: the next one begins anew."""
+    """What a killed join left behind is no use: the next one begins anew."""
     work = out / WORK
     shutil.rmtree(work, ignore_errors=True)
     try:

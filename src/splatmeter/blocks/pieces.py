@@ -23,7 +23,7 @@ OWN = {"source_path", "max_gaussians", "densify_region", "seconds", "memory", "s
 class Piece:
     name: str
     number: int
-    """Of its cell."""
+    """The number of its cell."""
     run: Trained
     config: TrainConfig
     described: block_scene.Block
@@ -86,7 +86,9 @@ def _grid(division: Mapping[str, Any], where: Path) -> Grid:
     try:
         return grid.from_record(division["grid"])
     except (KeyError, TypeError, ValueError) as problem:
-        raise InputError(f"The division in {where} lacks or garbles {problem}. Make blocks anew.") from None
+        raise InputError(
+            f"The division in {where} is damaged ({problem} is missing or wrong). Make the blocks anew."
+        ) from None
 
 
 def _cells(division: Mapping[str, Any], where: Path) -> list[str]:

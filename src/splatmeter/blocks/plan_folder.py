@@ -47,7 +47,7 @@ class Plan:
     blocks_option: str
     """As it was given: 2x2."""
     config: Mapping[str, Any]
-    """Of the whole scene's run."""
+    """Settings of the whole scene's run."""
     division: Mapping[str, Any]
     blocks: tuple[Planned, ...]
     polish: int = 0

@@ -29,10 +29,10 @@ from splatmeter.scene.points import FARTHEST
 from splatmeter.scene.scene import FEWEST_POINTS, PointCloud, Scene, View, fingerprint
 
 LEAST_SHARE = 0.05
-"""Of what a photo sees must lie in a cell, for the photo to belong to it."""
+"""Share of what a photo sees that must lie in a cell for the photo to belong to it."""
 
 FEWEST_PHOTOS = 3
-"""Of a block, to train on."""
+"""The fewest photos that a block can be trained on."""
 
 STAND_IN_SHARE = 0.5
 """Stand-ins for each point inside a block, at most."""
@@ -74,7 +74,7 @@ class Block:
         )
 
     def share_of(self, gaussians: int) -> int:
-        """Of a budget for the whole scene. Margins and stand-ins come on top: they are dropped later."""
+        """Its share of the whole scene's budget, plus margins and stand-ins, which are dropped later."""
         grown = gaussians * self.load * self.inside / max(1, self.own)
         return max(1, math.ceil(grown) + self.stand_ins)
 

@@ -69,7 +69,7 @@ class Polish:
 
 
 def polish_of(config: TrainConfig, steps: int) -> Polish:
-    """Of the model that was joined in config.model_path."""
+    """For the model that was joined in config.model_path."""
     out = config.model_path
     assert out is not None
     record = json.loads((out / JOINED).read_text("utf-8"))

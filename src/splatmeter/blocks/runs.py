@@ -87,7 +87,7 @@ def reached(folder: Path) -> int:
 
 
 def block_config(out: Path, plan: Plan, block: Planned) -> TrainConfig:
-    """Of an ordinary run: from the newest checkpoint where there is one, else from the beginning."""
+    """An ordinary run's settings: from the newest checkpoint if there is one, else from the beginning."""
     folder, whole = run_folder(out, block.name), from_json(plan.config)
     begun = checkpoint_names.newest(folder) is not None
     return dataclasses.replace(

@@ -45,9 +45,9 @@ class Camera:
     cy: float
     """The same from its upper edge."""
     width: int
-    """Of the picture, in pixels."""
+    """Size of the picture in pixels."""
     height: int
-    """Of the picture, in pixels."""
+    """Size of the picture in pixels."""
 
     # ---- building one -------------------------------------------------------------------------------------
     @classmethod

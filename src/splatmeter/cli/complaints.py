@@ -24,7 +24,7 @@ class Field:
     positional: bool
     required: bool
     kind: type
-    """Of one value; bool is a switch without any."""
+    """The type of one value; bool means a switch, which takes none."""
     choices: tuple[str, ...] = ()
     many: bool = False
     optional: bool = False

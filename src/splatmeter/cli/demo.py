@@ -41,7 +41,7 @@ class Scale:
     measured: int
     """Steps of each of the lab's runs."""
     warm_up: int
-    """Of these, not timed."""
+    """How many of these steps are not timed."""
     grows_from: int
     """The step after which Gaussians are added, so that the lab's runs have some of it."""
     frames: int

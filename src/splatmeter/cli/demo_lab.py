@@ -43,7 +43,7 @@ class Demo:
     scene: Path
     scale: Scale
     told: str = ""
-    """Of the finished model, for the report."""
+    """What the report says about the finished model."""
 
     @property
     def lab(self) -> Lab:
@@ -109,7 +109,7 @@ def proved_phase(demo: Demo, free: float) -> str:
 
 
 def free_processors() -> float:
-    """Of those that this process may use, as many as others leave idle just now."""
+    """How many of the processors that this process may use are idle just now."""
     import psutil
 
     from splatmeter.backends.native import usable_threads

@@ -23,7 +23,7 @@ from splatmeter.units import bytes_text
 
 DESCRIPTION = """Check this installation and machine.
 
-Leaves with 0 if training can work here, else with 1. Lines marked 'optional' are never a failure.
+The exit code is 0 if training can work here, else 1. Lines marked 'optional' are never a failure.
 
 --clean removes what splatmeter keeps outside of the folders that you name: the built-in scene in its cache,
 marks of cards that passed their self-test, and pictures that a killed evaluation left behind. All of it is
@@ -52,9 +52,9 @@ class DoctorArguments:
     json: bool = False
     """Print as JSON."""
     clean: bool = False
-    """Remove what is cached instead of checking, and tell how much it was."""
+    """Remove what is cached instead of checking, and say how much it was."""
     dry_run: bool = False
-    """With --clean: only tell what would be removed."""
+    """With --clean: only say what would be removed."""
 
 
 @dataclass(frozen=True, slots=True)

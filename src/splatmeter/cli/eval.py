@@ -46,7 +46,7 @@ class EvalArguments(ModelArguments):
     scales: str = "1"
     """Divisors of the resolution, for example 1,2,4,8: lower ones are compared with averaged photos."""
     lpips: Literal["vgg", "alex", "none"] = "vgg"
-    """Network of LPIPS; without weights or torch the other metrics still come."""
+    """Network of LPIPS; without weights or torch the other metrics are still computed."""
     lpips_convention: Literal["unit", "signed"] = "unit"
     """Feed [0, 1] as the original does, or [-1, 1] as LPIPS was trained."""
     lpips_weights: Path | None = None
@@ -62,11 +62,11 @@ class EvalArguments(ModelArguments):
     write_renders: bool = False
     """Also write renders, photos and a contact sheet (photo, render, difference)."""
     contact_sheet: Path | None = None
-    """Write that sheet alone: a PNG of the first 12 held-out views (training views if none are)."""
+    """Write only that sheet: a PNG of the first 12 held-out views (training views if there are none)."""
     output: Path | None = None
     """Where results and renders go; by default the run folder (nowhere for a bare model file)."""
     json: bool = False
-    """Print everything as JSON, per view too."""
+    """Print everything as JSON, with the figures of each view."""
 
 
 def run(words: Sequence[str]) -> int:

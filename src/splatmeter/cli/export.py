@@ -20,18 +20,19 @@ from splatmeter.units import bytes_text, count_text
 
 DESCRIPTION = """Write a model for viewers and other tools.
 
-fused       62 properties; the 3D filter is in scales and opacities. For viewers, and the default for .ply.
-unfused     63 properties with the column filter_3D, as the original trainer writes it.
-plain       62 properties, the 3D filter left out: as if it had never been there.
-compressed  PlayCanvas' compressed PLY. The default for .compressed.ply.
-spz, spz3   SPZ of version 4 (the default for .spz; extra 'spz'), and 3 for older readers.
-splat       32 bytes a Gaussian, without harmonics. The default for .splat.
-gltf        glTF with KHR_gaussian_splatting. The default for .glb and .gltf.
-npz         arrays for NumPy, stored forms. The default for .npz.
-page        one HTML file with a viewer of our own, both filters included. The default for .html.
+Formats:
+  fused       PLY, 62 properties; the 3D filter is in scales and opacities. For viewers; the default for .ply.
+  unfused     PLY, 63 properties with the column filter_3D, as the original trainer writes it.
+  plain       PLY, 62 properties, without the 3D filter.
+  compressed  PlayCanvas' compressed PLY. The default for .compressed.ply.
+  spz, spz3   SPZ of version 4 (the default for .spz; extra 'spz'), and 3 for older readers.
+  splat       32 bytes per Gaussian, without harmonics. The default for .splat.
+  gltf        glTF with KHR_gaussian_splatting. The default for .glb and .gltf.
+  npz         arrays for NumPy, as the trainer stores them. The default for .npz.
+  page        one HTML file with a viewer of our own, both filters included. The default for .html.
 
 All but unfused, plain and npz hold the 3D filter in scales and opacities. Viewers still need the 2D
-filter: files say so by a mark, as far as their format has one (docs/formats.md).
+filter: files say so where their format allows it (docs/formats.md).
 
 Examples:
   splatmeter export -m output/garden -o garden.ply
@@ -59,15 +60,15 @@ class ExportArguments:
     crop: str | None = None
     """Keep what lies in a box: xmin,ymin,zmin,xmax,ymax,zmax, in world units (see `splatmeter info`)."""
     kernel_size: float | None = None
-    """Of the 2D Mip filter, for the file's mark, where the model does not tell it."""
+    """Variance of the 2D Mip filter, to note in the file, where the model does not say it."""
     title: str | None = None
-    """Of a page; by default the name of the scene's folder."""
+    """Title of a page; by default the name of the scene's folder."""
     with_photos: bool = False
     """Put photos into the page to compare with: at most 48, small, and nothing but pixels."""
     source_path: Path | None = None
     """Scene folder, for the page's views and photos; by default the one the run was trained on."""
     max_gaussians: int | None = None
-    """Put at most so many into the page: those that cover most."""
+    """Put at most this many Gaussians into the page: those that cover most of the picture."""
     backend: BackendName = "native"
     """Only checkpoints and pages need it."""
 

@@ -111,7 +111,7 @@ def _views(opened: Opened, wishes: PageWishes) -> list[Viewpoint]:
 
 
 def known_cameras(folder: Path | None) -> list[Viewpoint]:
-    """Of cameras.json, in order of the photos' names; a garbled file is as good as none."""
+    """From cameras.json, in order of the photos' names; an unreadable file counts as none."""
     try:
         entries = json.loads((folder / "cameras.json").read_text("utf-8")) if folder else []
         entries = sorted(entries, key=lambda entry: str(entry["img_name"]))

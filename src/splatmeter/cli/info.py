@@ -21,7 +21,7 @@ from splatmeter.models.run_settings import run_config
 from splatmeter.train import checkpoint_names
 from splatmeter.units import bytes_text, count_text, duration_text
 
-DESCRIPTION = """Tell what is in a model file, a checkpoint or a run folder.
+DESCRIPTION = """Show what is in a model file, a checkpoint or a run folder.
 
 Examples:
   splatmeter info point_cloud.ply
@@ -76,7 +76,7 @@ def _run_record(folder: Path) -> dict[str, Any]:
 
 
 def _planned_steps(folder: Path) -> int | None:
-    """Of a run that was given a time."""
+    """How many steps the plan has, for a run that was given a time."""
     from splatmeter.train import plan
 
     path = folder / plan.NAME

@@ -15,17 +15,17 @@ from splatmeter.errors import NotEnoughMemory, SplatmeterError, UsageError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "make the built-in scene, train it, measure one optimisation: start here"),
-    "make": ("make", "a page to show around, of your photos or your video: everything in one command"),
+    "make": ("make", "turn photos or a video into a page to share, all in one command"),
     "train": ("train", "train a scene from photos with poses"),
-    "merge": ("merge", "join blocks of a scene that were trained one by one to one model"),
+    "merge": ("merge", "join separately trained blocks of a scene into one model"),
     "eval": ("eval", "judge a trained model on held-out and training photos"),
     "render": ("render", "render test views, training views or a camera path"),
     "export": ("export", "write a model for viewers and other tools"),
     "view": ("view", "show a model in the browser"),
-    "info": ("info", "tell what is in a model file or checkpoint"),
-    "scene": ("scene", "make a scene of photos or a video, undistort or describe one"),
+    "info": ("info", "show what is in a model file or checkpoint"),
+    "scene": ("scene", "make a scene from photos or a video; undistort or describe one"),
     "lab": ("lab", "measure, compare and judge optimisation phases, and write the log"),
-    "profile": ("profile", "tell where the time of a training step goes, and how near the limit it is"),
+    "profile": ("profile", "show where the time of a training step goes, and how close it is to the limits"),
     "selftest": ("selftest", "compare a graphics card's operations with the CPU's"),
     "doctor": ("doctor", "check this installation and machine"),
 }

@@ -58,11 +58,11 @@ class MakeArguments(PhotoOptions):
     photos: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="PHOTOS")]]
     """Folder of photos (sub-folders too), or a video."""
     output: Annotated[Path, tyro.conf.arg(metavar="OUT")]
-    """Folder for everything; it must not exist yet, be empty, or be of this command."""
+    """Folder for everything; it must not exist yet, be empty, or come from this command."""
     device: str = "auto"
     """Where training happens: cpu, cuda, cuda:1, ... or auto."""
     dry_run: bool = False
-    """Print the commands that are still to do, and do nothing."""
+    """Print the commands that are still to be run, and run none."""
 
 
 def run(words: Sequence[str]) -> int:

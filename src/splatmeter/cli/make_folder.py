@@ -27,7 +27,7 @@ class Record:
     """Fingerprint of the photos, the video or the scene."""
     options: dict[str, Any]
     seconds: dict[str, float] = field(default_factory=dict)
-    """Of each step, all starts together."""
+    """Time of each step, over all starts together."""
     judged: dict[str, Any] = field(default_factory=dict)
     made_by: str = MADE_BY
 
@@ -93,7 +93,7 @@ class Folder:
 
     # ---- what is there ------------------------------------------------------------------------------------
     def model_file(self) -> Path | None:
-        """Of the last step that the run in this folder was told to do; fused.ply is written after it."""
+        """The one of the last step that this run was told to do; fused.ply is written after it."""
         config = run_config(self.model) if self.model.is_dir() else None
         if config is None:
             return None

@@ -18,7 +18,7 @@ from splatmeter.errors import OutputError
 from splatmeter.scene.scene import load_scene
 from splatmeter.train.output_folder import holds_run
 
-DESCRIPTION = """Join the blocks of a scene to one model.
+DESCRIPTION = """Join the blocks of a scene into one model.
 
 `splatmeter train --blocks` joins what it has trained by itself. This is for blocks that were trained on other
 machines or at other times, each with `splatmeter train -m OUT --resume --only-block 1-2`: name the folders of

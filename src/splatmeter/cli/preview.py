@@ -191,7 +191,7 @@ class LiveView:
         return {
             "Step": f"{event.step} of {self._config.get('iterations', '?')}",
             "Gaussians": shown(taken),
-            "SH degree": f"{event.sh_degree} (shown: the colour that is the same from all sides)",
+            "SH degree": f"{event.sh_degree} (shown: without what depends on the direction)",
             "Loss": f"{event.loss:.5f}",
             "Training": duration_text(event.clock_seconds),
         }

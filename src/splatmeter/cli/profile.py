@@ -31,7 +31,7 @@ SHORT = {
     "-r": "--resolution",
     "-i": "--images",
 }
-DESCRIPTION = """Where the time of a training step goes.
+DESCRIPTION = """Show where the time of a training step goes.
 
 Runs training steps on the Gaussians given: those of a model or checkpoint, else one for each point of the
 scene. They hardly move (the learning rates are tiny), so every step does the work of the first. For each pass
@@ -39,8 +39,8 @@ the table tells milliseconds, its share of the step, what share it reaches of th
 what bounds it: memory (bandwidth), arithmetic (fused multiply-adds, vector operations of any kind, or
 divisions), or latency, if it does not reach half of any limit. Limits are measured here first. How often a
 pass does its work is counted; how many operations that takes each time is estimated from the source
-(cli/profile_work.py). On a card the limits are computed from its clocks, and what a kernel must move and issue
-is a model: backends/cuda/work_model.py. Nothing else should run meanwhile.
+(cli/profile_work.py). On a card the limits are computed from its clocks, and what a kernel must move and
+issue is a model: backends/cuda/work_model.py. Nothing else should run meanwhile.
 
 Examples:
   splatmeter profile
@@ -68,8 +68,7 @@ class ProfileArguments:
     iterations: int = 30
     """Steps that are timed, after three that are not."""
     device: str = "auto"
-    """cpu, cuda, cuda:1, ... or auto: a graphics card if there is one that passes its self-test. A card's
-    kernels are timed by its own clock."""
+    """cpu, cuda, cuda:1, ... or auto: a graphics card that passes its self-test, timed by its own clock."""
     threads: int | None = None
     """Threads of the engine; by default one per processor this process may use."""
     quick: bool = False

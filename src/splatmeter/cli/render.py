@@ -47,11 +47,11 @@ class RenderArguments(ModelArguments):
     frames: int = 120
     """Pictures along the path."""
     fps: int = 30
-    """Pictures a second, in a film."""
+    """Pictures per second of a film."""
     output: Path | None = None
     """Folder for views; folder, .gif or .mp4 for a path. By default inside the run folder."""
     quiet: bool = False
-    """Do not tell what was written."""
+    """Do not say what was written."""
 
 
 def run(words: Sequence[str]) -> int:

@@ -31,8 +31,8 @@ USAGE = """usage: splatmeter scene from-photos PHOTOS OUT [--max-size N] [--matc
        splatmeter scene city OUT [--size N] [--seed N] [--width PIXELS] [--height PIXELS]
 
   from-photos   find out where the photos of a folder (or frames of a video) were taken: a scene to train on
-  undistort     make a scene with pinhole cameras of one whose cameras are distorted
-  info          tell what training would find in FOLDER: views, split, sizes, points, extent
+  undistort     remove lens distortion: make a scene with pinhole cameras from one without
+  info          show what training would find in FOLDER: views, split, sizes, points, extent
   demo          photograph the built-in garden into the folder OUT, as an ordinary COLMAP scene
   city          photograph the built-in city, as large as you like, from the air and from its streets
 
@@ -89,7 +89,7 @@ def run(arguments: list[str]) -> int:
     if not arguments or arguments[0] not in actions:
         listed = "from-photos, undistort, info, demo or city"
         if not arguments:
-            raise UsageError(f"say {listed}. See splatmeter scene --help")
+            raise UsageError(f"Say {listed}. See splatmeter scene --help")
         given = f"{arguments[0]!r} is none of {listed}.{suggestion(arguments[0], actions)}"
         raise UsageError(f"{given} See splatmeter scene --help")
     return actions[arguments[0]](arguments[1:])
@@ -136,7 +136,7 @@ def _progress_bar(doing: str = "photographing the garden") -> Iterator[Progress]
 
 
 def _info(arguments: list[str]) -> int:
-    chosen = parse(InfoArguments, "splatmeter scene info", arguments, "Tell what is in a scene.")
+    chosen = parse(InfoArguments, "splatmeter scene info", arguments, "Show what is in a scene.")
     options = SceneOptions(
         source=chosen.folder,
         images=chosen.images,

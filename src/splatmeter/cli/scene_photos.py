@@ -46,19 +46,19 @@ class PhotoOptions:
     camera_model: CameraModel = "SIMPLE_RADIAL"
     """Lens: PINHOLE for photos without distortion, OPENCV for wide lenses, OPENCV_FISHEYE for fisheyes."""
     matching: Literal["auto", "exhaustive", "similar", "sequential"] = "auto"
-    """Compare all, those alike, or the next ones; auto: next in videos, all up to 100 photos, else alike."""
+    """Compare all photos, similar ones or the next in order; auto: next in videos, all up to 100 photos."""
     single_camera: bool = False
     """All photos share one lens at one zoom; by default those of one size, camera and zoom do."""
     max_size: int = 1600
     """Pixels of the longer side of the photos in the scene; larger ones are shrunk."""
     frames: int = 200
-    """Of a video: so many frames at most, the sharpest of stretches with equal motion."""
+    """From a video, take at most this many frames: the sharpest of each stretch of equal motion."""
     every: float | None = None
-    """Of a video: the sharpest frame of every so many seconds instead."""
+    """From a video, take the sharpest frame of every so many seconds instead."""
     masks: Path | None = None
     """Folder of masks, 255 = object (IMG_1.png for IMG_1.jpg); by default PHOTOS/masks where it exists."""
     seed: int = 0
-    """Of the random samples that reconstruction takes."""
+    """Random seed for the samples that reconstruction takes."""
     threads: int | None = None
     """By default as many as there are processors."""
 
@@ -108,7 +108,7 @@ class UndistortArguments:
 
 
 def run_from_photos(arguments: list[str]) -> int:
-    about = "Find out where photos were taken, and make a scene to train on of them."
+    about = "Find out where photos were taken, and make a scene of them to train on."
     chosen = parse(FromPhotosArguments, "splatmeter scene from-photos", arguments, about)
     settings = chosen.settings()
     started = time.perf_counter()
@@ -133,7 +133,7 @@ def run_from_photos(arguments: list[str]) -> int:
 
 
 def run_undistort(arguments: list[str]) -> int:
-    about = "Make a scene with pinhole cameras of one whose cameras are distorted."
+    about = "Remove lens distortion: make a scene with pinhole cameras from one without."
     chosen = parse(UndistortArguments, "splatmeter scene undistort", arguments, about)
     threads = checked_threads(chosen.threads) or _usable_cores()
     with _told(("photos", "undistortion")) as hear:

@@ -40,9 +40,10 @@ SHORT = {
 DESCRIPTION = f"""Train a scene from photos with poses.
 
 A scene is a COLMAP folder (sparse/ beside images/), a NeRF-synthetic one (transforms_train.json), a
-multi-scale Blender one, or nerfstudio's (transforms.json). The original's options keep their names, with
-dashes or underscores; the defaults are its own. Models go to point_cloud/iteration_N in the output folder:
-fused.ply is the one for viewers. Ctrl-C saves a checkpoint and says how to go on.
+multi-scale Blender one, or nerfstudio's (transforms.json). Options that the original trainer of
+Mip-Splatting has keep their names, with dashes or underscores, and their defaults. Models go to
+point_cloud/iteration_N in the output folder: fused.ply is the one for viewers. Ctrl-C saves a checkpoint
+and says how to go on.
 
 --preset fast stands for {described("fast")}.
 
@@ -65,9 +66,9 @@ class TrainArguments(TrainConfig):
     """Everything about a run, and how this command behaves."""
 
     minutes: float | None = None
-    """--seconds in minutes: the best in this time on this machine, as the plan that it prints says."""
+    """The same as --seconds, in minutes: as good a model as this machine can make in the time."""
     preset: Literal["none", "fast"] = "none"
-    """Settings that belong together, instead of the defaults (listed above); what you pass comes first."""
+    """Settings that belong together, instead of the defaults (listed above); your own options come first."""
     backend: BackendName = "native"
     """The fast engine, or the slow and readable torch twin on the CPU."""
     device: str = "auto"
@@ -89,9 +90,9 @@ class TrainArguments(TrainConfig):
     job_minutes: int = 0
     """With --on: the time limit of a job, by default a day; one that it ends goes on in another."""
     dry_run: bool = False
-    """Tell in five lines what would be trained and what memory it takes, and do nothing."""
+    """Say in five lines what would be trained and how much memory it takes, and do nothing."""
     json: bool = False
-    """With --dry-run: tell everything, as JSON."""
+    """With --dry-run: print everything as JSON."""
     events_stdout: bool = False
     """Write event lines to standard output, for programs that listen."""
     tensorboard: bool = False

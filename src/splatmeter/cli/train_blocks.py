@@ -214,7 +214,7 @@ def _states(out: Path, plan: Plan) -> list[str]:
 
 
 def commands(out: Path, plan: Plan, chosen: TrainArguments) -> list[BlockCommand]:
-    """Of the blocks that are not finished yet."""
+    """One for each block that is not finished yet."""
     more = options_of(chosen, PASSED_ON)
     return [
         BlockCommand(

@@ -21,8 +21,8 @@ from splatmeter.models.opening import open_model
 
 DESCRIPTION = """Show a model in the browser; Ctrl-C ends it.
 
-It is the page that `splatmeter export -o scene.html` writes: both filters, colours as seen from where
-one stands, the cameras to jump to. Live, during training, it is `splatmeter train --view`.
+It is the page that `splatmeter export -o scene.html` writes: both filters, colours that depend on
+the direction of view, and the cameras to jump to. To watch a training, use `splatmeter train --view`.
 
 Examples:
   splatmeter view point_cloud.ply
@@ -51,8 +51,7 @@ class ViewArguments:
     open: bool = True
     """Open the browser, where there is a screen."""
     device: str = "auto"
-    """Who brings a checkpoint's rows up to date: cpu, cuda, cuda:1, ... or auto, a card that passes its
-    self-test. A PLY needs nobody; the browser draws."""
+    """Engine that prepares a checkpoint: cpu, cuda, cuda:1, ... or auto. Other files need none."""
 
     def engine(self) -> Backend:
         from splatmeter.backends import registry

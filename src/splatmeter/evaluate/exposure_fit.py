@@ -1,4 +1,4 @@
-"""By which rule a picture's exposure is judged: as it is, or fitted where nobody looks.
+"""How evaluations treat exposure: pictures as they are, or corrected by a fit on the half that is not judged.
 
 How a held-out photo was exposed cannot be known from other photos. `left-half` fits a 3x4 colour transform by
 least squares on the left half of the photo and judges the right half alone: nothing that is judged was
@@ -24,7 +24,7 @@ PROTOCOLS: dict[str, str] = {
 """In words."""
 
 RIDGE = 1e-6
-"""Of a pixel: what a picture of one colour leaves open stays as it is."""
+"""Weight of staying as it is, for each pixel: it decides where a picture has one colour only."""
 
 
 def fitted(render: F32, photo: Pixels) -> F32:

@@ -24,7 +24,7 @@ CONVENTIONS = ("unit", "signed")
 """'unit': pictures in [0, 1], as the original feeds them; 'signed': [-1, 1], as LPIPS was trained."""
 
 PREFIX = "splatmeter-lpips-"
-"""Of folders for pictures on their way to the child; a killed process leaves one behind."""
+"""Begins the names of folders that hand pictures to the child; a killed process leaves one behind."""
 ROLES = ("render", "photo")
 
 

@@ -68,7 +68,7 @@ def basis(directions: F64) -> F64:
 
 
 def matrix(quaternion: NDArray[np.floating]) -> F64:
-    """Of a unit quaternion (w, x, y, z). # [3, 3]"""
+    """The rotation of a unit quaternion (w, x, y, z). # [3, 3]"""
     w, x, y, z = np.asarray(quaternion, np.float64)
     return np.array(
         [

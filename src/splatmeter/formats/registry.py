@@ -94,7 +94,7 @@ def _about_the_mark(path: Path, form: str, sh_degree: int, settings: RasterSetti
         return []
     option = f"-k {settings.kernel_size:g}"
     if form == "splat":
-        flat = " and no harmonics, so colours are the same from all sides" if sh_degree else ""
+        flat = " and no harmonics, so colours do not depend on the direction of view" if sh_degree else ""
         told = f"; read it again with {option}" if settings.compensate else ""
         return [f"{path.name} has no place for the 2D filter{flat}{told}."]
     if form in _TWO_WAYS and not marks.held(settings):

@@ -116,7 +116,7 @@ class _Pictures:
 
 
 def _size(data: bytes) -> tuple[int, int]:
-    """Of a WebP picture, from its first bytes: decoders ask for memory as soon as they open one."""
+    """Size of a WebP picture, from its first bytes: decoders ask for memory as soon as they open one."""
     kind = data[12:16]
     if kind == b"VP8X":
         return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")

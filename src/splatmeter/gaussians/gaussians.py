@@ -1,7 +1,7 @@
 """What the stored columns mean: active scales and opacities, with and without the 3D smoothing filter.
 
 All of it is computed in float64 and through logarithms where products of scales occur: the plain product
-of squared scales underflows in float32 as soon as one axis has collapsed (spec 2.2).
+of squared scales underflows in float32 as soon as one axis has collapsed.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def rotations(table: Table) -> F32:
 
 
 def mean_opacity(table: Table) -> float:
-    """Of the raw opacities, before the filter; 0 for an empty table."""
+    """Mean of the raw opacities, before the filter; 0 for an empty table."""
     return float(np.mean(sigmoid(table.geometry[:, OPACITY_LOGITS]))) if table.count else 0.0
 
 

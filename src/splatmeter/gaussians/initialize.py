@@ -1,4 +1,4 @@
-"""The first Gaussians: one small, round, faint one for each point of the cloud (spec 2.1)."""
+"""The first Gaussians: one small, round, faint one for each point of the cloud."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ INVISIBLE_BELOW = 1 / 255
 """A Gaussian whose filtered opacity is lower never reaches a pixel."""
 
 HUGE_SHARE = 0.1
-"""Of the model's size: the share of the extent above which the original prunes."""
+"""Share of the model's extent above which the original prunes a Gaussian."""
 
 Spread = Mapping[str, float]
 """Percentile -> value."""
@@ -49,7 +49,7 @@ class Description:
     comments: tuple[str, ...]
     form: str
     kernel_size: float | None
-    """Of the 2D filter that the file asks for; None where it does not say."""
+    """Variance of the 2D filter that the file asks for; None where it does not say."""
     compensate: bool | None
 
 

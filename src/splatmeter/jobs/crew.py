@@ -41,7 +41,7 @@ class Report:
     task: Task
     job: JobFolder
     last: bool = False
-    """Of a job that died: its task is not tried any more."""
+    """The job died, and its task is not tried any more."""
 
 
 @dataclass(slots=True)

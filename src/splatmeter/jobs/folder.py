@@ -52,7 +52,7 @@ class JobFolder:
 
     @property
     def died(self) -> bool:
-        """Of a job that is over: without an end of its own, and without being asked to end by us."""
+        """For a job that is over: it did not end by itself, and we did not ask it to."""
         ended = self.read("ended")
         return not self.read("cancelled") and (not ended or bool(ended.get("signalled")))
 

@@ -1,4 +1,4 @@
-"""Events into TensorBoard, under the original's names where it has them (spec 3.6) and ours beside them."""
+"""Events into TensorBoard, under the original's names where it has them and ours beside them."""
 
 from __future__ import annotations
 

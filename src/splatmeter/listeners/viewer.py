@@ -27,7 +27,7 @@ PORTS_TRIED = 100
 SHORTEST_PAUSE = 3.0
 """Seconds between two pictures at least."""
 LARGEST_SHARE = 0.006
-"""Of the time, for making pictures: what takes longer comes less often. The limit promised is 5 %, and a
+"""Share of the time for making pictures: what takes longer comes less often. The limit promised is 5 %, and a
 picture costs training several times what its own thread shows: viser's network thread, a page nearby."""
 LARGEST_HALF = 32_768.0
 """What covariances are scaled to; the page keeps them as 16-bit floats, which end at 65504 and near 1e-7."""

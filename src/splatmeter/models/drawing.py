@@ -1,4 +1,4 @@
-"""How the Gaussians of a file become pixels, where that has to be found out."""
+"""The settings by which the Gaussians of a file are drawn, where the file does not say."""
 
 from __future__ import annotations
 

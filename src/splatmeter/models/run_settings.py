@@ -13,7 +13,7 @@ from splatmeter.train.config import TrainConfig, from_json
 
 
 def run_config(folder: Path) -> TrainConfig | None:
-    """Of config.json, else of the original's cfg_args; None where there is neither."""
+    """From config.json, else from the original's cfg_args; None where there is neither."""
     try:
         if (folder / "config.json").exists():
             record = json.loads((folder / "config.json").read_text("utf-8"))

@@ -22,7 +22,7 @@ from splatmeter.page.quantise import Packed, quantised
 from splatmeter.page.viewpoints import Surroundings, Viewpoint, record
 
 BYTES_PER_GAUSSIAN = 40
-"""Of the page: 500,000 in 20 MB."""
+"""What a Gaussian may cost in the page: 500,000 of them make 20 MB."""
 SMALL = 1_000_000
 """Bytes that no page needs to save."""
 COARSER = (1.0, 1.5, 2.2, 3.3, 5.0, 8.0, 12.0, 20.0)

@@ -42,9 +42,9 @@ LOG_SCALE_STEP = 0.03
 OPACITY_LEVELS = 511
 ROTATION_LEVELS = 511
 COLOR_STEP = 0.01
-"""Of the constant harmonics, as brightness and two differences of colour; 0.01 is 0.7 of 255."""
+"""Rounding of the constant harmonics, as brightness and two colour differences; 0.01 is 0.7 of 255."""
 HARMONIC_STEP = 0.014
-"""Of all others. They are most of the bytes and cost most of the quality: coarser ones are tried only where
+"""Rounding of all others. They are most of the bytes and cost most of the quality: coarser steps only where
 a page would grow too large."""
 LARGEST_LOG_SCALE = 30.0
 """Beyond e^30 a Gaussian is everywhere; below e^-30 it is nowhere."""
@@ -65,7 +65,7 @@ class Packed:
 
 # ---- to bytes ---------------------------------------------------------------------------------------------
 def quantised(table: Table, degree: int, coarseness: float = 1.0) -> Packed:
-    """Of finite rows only; their order becomes that of a curve through space."""
+    """Takes finite rows only; their order becomes that of a curve through space."""
     step = HARMONIC_STEP * coarseness
     log_scales, logits = gaussians.fused(table)  # [N, 3], [N]
     opacities = gaussians.sigmoid(logits)  # [N]

@@ -50,7 +50,7 @@ def surroundings(views: Sequence[Viewpoint], means: F64) -> Surroundings:
 
 
 def _first(views: Sequence[Viewpoint], focus: F64) -> int:
-    """Of those held out, or of all, the one that looks most nearly at the focus."""
+    """The view that looks most nearly at the focus, among those held out if there are any."""
     wanted = [number for number, view in enumerate(views) if view.held_out] or list(range(len(views)))
     return max(wanted, key=lambda number: _aim(views[number].camera, focus))
 

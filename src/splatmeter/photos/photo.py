@@ -42,7 +42,7 @@ class Photo:
 
     @property
     def nbytes(self) -> int:
-        """Of the decoded result."""
+        """Size of the decoded photo."""
         return 3 * (self.width // self.divisor) * (self.height // self.divisor)
 
 

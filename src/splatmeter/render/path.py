@@ -65,7 +65,7 @@ def _turn(angles: F64, frames: int) -> F64:
 
 
 def _angles(offsets: F64, up: F64) -> F64:
-    """Of each camera about the axis [C]."""
+    """The angle of each camera about the axis [C]."""
     aside = np.eye(3)[np.argmin(np.abs(up))]
     right = _unit(np.asarray(np.cross(up, aside), np.float64), aside)
     return np.arctan2(offsets @ np.cross(up, right), offsets @ right)  # [C]

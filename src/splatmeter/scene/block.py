@@ -32,7 +32,7 @@ class Block:
     photos: tuple[str, ...]
     """Names, training and test views alike."""
     plan: dict[str, Any] = field(default_factory=dict)
-    """Of the division it belongs to: for whoever joins the blocks again."""
+    """The plan of the division it belongs to: for whoever joins the blocks again."""
 
     def whole(self) -> Path:
         """MissingFile where the whole scene is in none of its places."""
@@ -60,8 +60,8 @@ def read(folder: Path) -> Block:
 
 
 def content(block: Block, folder: Path) -> dict[str, Any]:
-    """Of block.json in this folder. The way from there to the scene is kept too, for disks that are mounted
-    elsewhere on other machines."""
+    """What block.json in this folder says. The relative path to the scene is kept too, for disks that are
+    mounted elsewhere on other machines."""
     source = block.sources[0].absolute()
     from_here = os.path.relpath(source, folder.absolute())
     names = {"name": block.name, "source": str(source), "source_from_here": from_here}

@@ -92,7 +92,7 @@ class Stretch:
     axis: int
     """0: along x, 1: along y."""
     line: int
-    """Of the streets in that direction; the first and the last have houses on one side only."""
+    """Which street in that direction; the first and the last have houses on one side only."""
     block: int
     way: float
     """1 there, -1 back."""

@@ -22,7 +22,7 @@ class Frame:
     pose: Pose
     mask: Path | None = None
     level: int = 0
-    """Of a multi-scale data set: 0 is full size, each further level half of it."""
+    """In a multi-scale data set: 0 is full size, each further level half the one before."""
 
 
 def read_bytes(path: Path) -> bytes:

@@ -41,7 +41,7 @@ class View:
     photo: Photo
     """Where its pixels lie; they are decoded when they are needed."""
     level: int = 0
-    """Of a multi-scale data set: 0 is full size, each further level half of it."""
+    """In a multi-scale data set: 0 is full size, each further level half the one before."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -85,7 +85,7 @@ class Scene:
 
     @property
     def photo_sizes(self) -> tuple[tuple[int, int], ...]:
-        """Of training photos, each once, the largest first."""
+        """Sizes of the training photos, each once, the largest first."""
         sizes = {(view.camera.width, view.camera.height) for view in self.train}
         return tuple(sorted(sizes, key=lambda size: (size[0] * size[1], size), reverse=True))
 

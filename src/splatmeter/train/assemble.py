@@ -49,7 +49,7 @@ class Parts:
     warnings: tuple[str, ...]
     prediction: Prediction
     keeper: Keeper | None = None
-    """Of a run that was given a time, or a plan."""
+    """Only for a run that was given a time or a plan."""
 
     def follow(self, keeper: Keeper) -> None:
         """Everything that depends on the plan, anew."""
@@ -116,7 +116,7 @@ def _moving_parts(
 
 
 def predicted(config: TrainConfig, scene: Scene, backend: Backend) -> Prediction:
-    """Of the run as it would start: from points, or from a checkpoint. Refuses what the engine cannot do."""
+    """For the run as it would start, from points or a checkpoint. Refuses what the engine cannot do."""
     photo_exposures.require(config, backend)
     if config.densify_region is not None and not backend.knows_regions:
         raise CardUnavailable(

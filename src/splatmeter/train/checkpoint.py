@@ -25,7 +25,7 @@ class Resumed:
     state: TrainingState
     clock_seconds: float
     config: Mapping[str, Any]
-    """Of the run that wrote the checkpoint; empty where the file does not tell."""
+    """Settings of the run that wrote the checkpoint; empty where the file does not say."""
     warnings: tuple[str, ...] = ()
     timing: Mapping[str, Any] | None = None
     """Seconds used and the plan, of a run that has one."""

@@ -36,7 +36,7 @@ class Content:
             ) from problem
 
     def table(self) -> Table:
-        """Of every version of the file. Moments of the first versions are brought into today's form."""
+        """Reads every version of the file; moments of the first versions are brought into today's form."""
         count = len(self.arrays["geometry"])
         for name, width in WIDTHS.items():
             array = self.arrays[name]

@@ -55,7 +55,7 @@ class TrainConfig:
     photo_cache: str = "auto"
     """Memory for decoded photos, such as 2G; auto keeps all of them within a quarter of free memory."""
     memory: str | None = None
-    """Limit of all memory, such as 4G: Gaussians stop growing at it, and photos take what they leave."""
+    """Limit for all memory, such as 4G: Gaussians stop increasing there, and photos get what is left."""
     progressive: str = "none"
     """Coarse to fine: none, standard, or divisor:last step, such as 4:200,2:800; then the full size."""
 
@@ -77,9 +77,9 @@ class TrainConfig:
 
     # ---- optimisation -------------------------------------------------------------------------------------
     iterations: int = 30_000
-    """Steps at which training ends, counted from the very beginning, also when resuming."""
+    """Step at which training ends, counted from the very beginning, also when resuming."""
     seconds: float | None = None
-    """The best in this time: from the start of the command to the saved model, evaluations apart."""
+    """The best model in this time, from the command's start to the saved model, not counting evaluations."""
     plan: Path | None = None
     """Repeat the plan (plan.json) that a run with --minutes or --seconds has made, to the last bit."""
     position_lr_init: float = 0.00016
@@ -127,7 +127,7 @@ class TrainConfig:
     densify_grad_threshold: float = 0.0002
     """Mean screen-space gradient from which a Gaussian is densified."""
     densify_reference_loss: float = 0.0
-    """The threshold is that of this loss and goes with the sixth root of the recent one; 0: fixed."""
+    """The threshold holds at this loss and scales with the sixth root of the recent one; 0: it is fixed."""
     size_prune: Literal["none", "original"] = "none"
     """Remove Gaussians larger than a tenth of the extent, as the original does; it can blacken skies."""
     max_gaussians: int | None = None
@@ -153,7 +153,7 @@ class TrainConfig:
     checkpoint_iterations: tuple[int, ...] = ()
     """Steps at which a checkpoint to resume from is written."""
     checkpoint_interval: int | None = None
-    """Also write one every so many steps."""
+    """Also write a checkpoint every so many steps."""
     checkpoint_minutes: float = 5.0
     """Minutes between safety checkpoints and one at the end; only the newest is kept; 0: none."""
     start_checkpoint: Path | None = None
@@ -167,11 +167,11 @@ class TrainConfig:
     lpips: bool = False
     """Also compute LPIPS in evaluations (needs the torch extra and weights)."""
     seed: int = 0
-    """Of the order of views and the positions of split Gaussians."""
+    """Random seed for the order of views and the positions of split Gaussians."""
     progress_interval: int = 10
     """Steps between progress events."""
     evaluation_images: int = 0
-    """Keep the renders of the first so many views of each evaluation as PNG files."""
+    """In each evaluation, keep the renders of the first so many views as PNG files."""
 
     def __post_init__(self) -> None:
         require_sense(self)

@@ -124,7 +124,7 @@ def _header(arrays: Arrays, state: str) -> bytes:
 
 
 def _digest(arrays: Arrays, state: str) -> str:
-    """Of the state and, in order of name, of what each array is called, its shape and its bytes."""
+    """Covers the state and, in order of name, the name, type, shape and bytes of each array."""
     digest = hashlib.sha256(state.encode())
     for name in sorted(arrays):
         digest.update(f"{name}{arrays[name].dtype}{arrays[name].shape}".encode())

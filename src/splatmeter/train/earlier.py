@@ -1,4 +1,4 @@
-"""The settings of a run that is gone on with, or repeated by its plan."""
+"""The settings of an earlier run that is resumed, or repeated from its plan."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Growth:
     config: TrainConfig
     densifier: Densifier
     cameras: tuple[Pinhole, ...]
-    """Of the training views: they define the 3D filter."""
+    """Those of the training views: they define the 3D filter."""
     make_room: Callable[[], bool] = lambda: False
     """Asked where memory is short: kept photos give way, and True means that it is worth another try."""
 

@@ -1,6 +1,6 @@
 """The original's chkpnt*.pth, read without letting it run code (`weights_only=True`).
 
-Its layout (spec 3.7): ((active degree, xyz, f_dc, f_rest, scaling, rotation, opacity, max radii, gradient
+Its layout: ((active degree, xyz, f_dc, f_rest, scaling, rotation, opacity, max radii, gradient
 sum, visits, optimizer state, extent), step). The optimizer's groups are in another order: 3 opacity,
 4 scaling, 5 rotation.
 """

@@ -34,13 +34,13 @@ EARLY_STEPS = (10, 25, 50, 100, 200)
 """Plans are made after these steps, however long they took; later when this share of the time has gone:"""
 CHECK_SHARE = 0.02
 MEMORY_SHARE = 0.15
-"""Of the time; measurements that are older count less than half."""
+"""Share of the time: measurements that are older count less than half."""
 NATURAL_SHARE = 0.6
-"""Of the Gaussians that are typical of a scene of its kind: a guess until the run's own growth shows."""
+"""Share of the Gaussians that a scene of its kind usually gets: a guess until the run's own growth shows."""
 SAVING_SECONDS, SAVING_SECONDS_PER_GAUSSIAN = 0.1, 4.5e-6
 """For the model's two files."""
 FREE_SHARE = 0.7
-"""Of free memory that Gaussians may fill where no limit was given."""
+"""Share of free memory that Gaussians may fill where no limit was given."""
 UNCHANGED = 0.004
 """A change of the steps that are left which is not worth an entry."""
 LIMITED = 0.999
@@ -55,14 +55,14 @@ class Keeper:
     plan: Plan
     """What is decided up to the present step."""
     ahead: tuple[Entry, ...]
-    """Of a record: entries for later steps."""
+    """Entries for later steps, when a recorded plan is repeated."""
     clock: Stopwatch
-    """Of the time that counts: all of the command but evaluations."""
+    """Measures the time that counts: the whole command except evaluations."""
     guess: float
     most: int
     machine: Machine
     rounds: list[tuple[float, int]] = field(default_factory=list)
-    """Of densifications that showed how the scene grows: the share that was done, and Gaussians."""
+    """How the scene grew: after each densification, the share of the run done, and the Gaussians."""
     _window: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])
     """Seconds on the clock when it began; steps, and the sums of their pixels and Gaussians."""
 
@@ -159,7 +159,7 @@ def saving_seconds(gaussians: int) -> float:
 # ---- how one begins ---------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Of the run that a checkpoint belongs to."""
+    """What a checkpoint says about the time its run has used."""
 
     used: float
     plan: Plan
@@ -173,7 +173,9 @@ def timing_from(record: Mapping[str, Any] | None) -> Timing | None:
         rounds = tuple((float(share), int(gaussians)) for share, gaussians in record["rounds"])
         return Timing(float(record["used"]), plans.from_record(record["plan"]), rounds)
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise CheckpointError(f"The checkpoint lacks or garbles {problem} of its plan. Start anew.") from None
+        raise CheckpointError(
+            f"The checkpoint's plan is damaged ({problem} is missing or makes no sense). Start anew."
+        ) from None
 
 
 def keeper_for(

@@ -225,7 +225,7 @@ class _Run:
         return saved
 
     def _not_counted(self) -> AbstractContextManager[None]:
-        """Of the time that the run was given."""
+        """Around work that is not charged to the time that the run was given."""
         return nullcontext() if self.parts.keeper is None else self.parts.keeper.clock.paused()
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""The memory a run will need, told before it starts instead of met in the middle."""
+"""The memory a run will need, predicted before it starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DECODED_AT_ONCE = 3
 """By two threads, and by the step itself where they are late."""
 
 DECODING_BYTES_PER_PIXEL = 11
-"""Of a file: the decoder's picture, the array of it, and the decoder's once more to resize it."""
+"""While a file is decoded: the decoder's picture, its array, and the decoder's again to resize it."""
 
 RANDOM_REACH = 0.19
 """Random points fill a cube: so much of their spacing, in tiles and in the image, is what one of them reaches
@@ -49,13 +49,13 @@ class Prediction:
     bytes_per_gaussian: int
     of_the_host: bool = True
     cap: MemoryCap | None = None
-    """Of --memory."""
+    """The limit set by --memory."""
     expected_gaussians: tuple[int, int] = (0, 0)
     """The most there will be at a time, from and to, as scenes of this kind grow."""
     expected_bytes: tuple[int, int] = (0, 0)
     early_bytes: int = 0
-    """Of the start: for photos on their way until all that are kept have been decoded once, and for random
-    points, which are large until the first densification."""
+    """Only at the start: for photos on their way until all that are kept have been decoded once, and for
+    random points, which are large until the first densification."""
 
     def require(self) -> None:
         """Where the start, or the budget asked for, does not fit: NotEnoughMemory, or CardUnavailable."""
@@ -133,7 +133,7 @@ def predict(
 
 
 def _large_points_bytes(engine: EngineMemory, scene: Scene, points: int, pixels: int) -> int:
-    """Of pairs that random points have at the start, beyond those that Gaussians have later."""
+    """For the pairs that random points have at the start, beyond those that Gaussians have later."""
     if scene.kind not in RANDOM_POINTS or not points:
         return 0
     tiles = (1 + RANDOM_REACH * math.sqrt(pixels) / points ** (1 / 3)) ** 2
@@ -171,14 +171,14 @@ def _planned(config: TrainConfig, gaussians: int, cap: MemoryCap | None) -> int:
 
 
 def decoding_bytes(scene: Scene) -> int:
-    """Of the largest photo file, on its way from file to pixels."""
+    """What the largest photo takes on its way from file to pixels."""
     files = {view.photo.path for view in (*scene.train, *scene.test)}
     largest = max(width * height for width, height in map(size_of, files))
     return largest * DECODING_BYTES_PER_PIXEL
 
 
 def _ahead_bytes(scene: Scene, kept: int) -> int:
-    """Of photos decoded for the next steps that the cache has no room for, and of the present one."""
+    """Photos decoded for the next steps that the cache has no room for, and the present one."""
     sizes = sorted((view.photo.nbytes for view in scene.train), reverse=True)
     return min(sum(sizes) - kept, sum(sizes[: LOOK_AHEAD + 1]))
 

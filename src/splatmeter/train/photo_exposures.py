@@ -45,7 +45,7 @@ class ExposureRates:
     pull: float
 
     def step(self, number: int, photo: int) -> ExposureStep:
-        """Of the step with this number, counted from 1."""
+        """For the step with this number, counted from 1."""
         done = min(number / self.steps, 1.0)
         return ExposureStep(photo, self.first * LAST_SHARE**done, self.pull)
 

@@ -67,11 +67,11 @@ class Stages:
         ]
 
     def at(self, step: int) -> tuple[View, ...]:
-        """Of the step with this number, counted from 1."""
+        """The views for the step with this number, counted from 1."""
         return next((views for last, views in self._coarse if step <= last), self._full)
 
     def pixels(self, step: int) -> float:
-        """Of the photos that step sees, on average."""
+        """Pixels of the photos at that step, on average."""
         divisor = next((divisor for last, divisor in self._divisors if step <= last), 1)
         return self._mean_pixels / divisor**2
 

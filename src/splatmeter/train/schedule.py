@@ -33,7 +33,7 @@ class Schedule:
     """Share of the fall that a step has done, where a plan says it instead of `position_steps`."""
 
     def rates(self, step: int) -> Rates:
-        """Of the step with this number, counted from 1."""
+        """The rates for the step with this number, counted from 1."""
         left = self.last_share ** self._done(step)  # exactly 1 where nothing falls
         return Rates(
             mean=self.position(step),

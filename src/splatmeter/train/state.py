@@ -79,7 +79,7 @@ def view_sampler(scene: Scene, config: TrainConfig) -> ViewSampler:
 
 
 def poses_fingerprint(scene: Scene) -> str:
-    """Of names and poses of all views: the same for every split, resolution and images folder of a scene."""
+    """Covers names and poses of all views: the same for every split, resolution and folder of images."""
     digest = hashlib.sha256()
     for view in sorted((*scene.train, *scene.test), key=lambda view: view.name):
         digest.update(view.name.encode())

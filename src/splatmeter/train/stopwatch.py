@@ -27,7 +27,7 @@ class Stopwatch:
         self._before, self._since = self.seconds, None
 
     def another(self, seconds: float) -> Stopwatch:
-        """Of the same time, paused, at so many seconds."""
+        """A paused one by the same clock, which shows so many seconds."""
         return Stopwatch(seconds, self._now)
 
     @contextmanager

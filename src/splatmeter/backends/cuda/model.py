@@ -33,7 +33,7 @@ NO_LIGHT_CUT = "--light-cut is not there yet on a card; use --device cpu."
 
 
 class CardTicket:
-    """Of one step; the model fills it in when the step's report has come."""
+    """For one step; the model fills it in when the step's report has come."""
 
     __slots__ = ("__weakref__", "_model", "similarity")
 

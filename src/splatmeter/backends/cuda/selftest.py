@@ -51,7 +51,7 @@ RARE = 2000
 at 1/255 falls either way, and so does a pixel's last one."""
 LOSS_BAR = 2e-5
 TABLE_BAR = 2e-3
-"""Of the norm of each part below; a contribution that sits exactly at 1/255 may fall either way."""
+"""Share of the norm of each part below; a contribution of exactly 1/255 may fall either way."""
 MANY = 1000
 MANY_BAR = 20.0
 RARE_ROWS = 500
@@ -61,7 +61,7 @@ last place away. Counts may then differ by MANY_BAR and one row in RARE_ROWS is 
 go they have other numbers afterwards, and pictures are compared instead, by their root mean square."""
 RUNS = 2
 MANY_RUNS = 20
-"""Of the same training, whose bits must be equal: in the quick self-test and in the full one."""
+"""How often the same training is run, whose bits must be equal: in the quick self-test and the full one."""
 
 PARTS: dict[str, Sequence[slice]] = {
     "geometry": (

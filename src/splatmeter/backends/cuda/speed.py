@@ -61,7 +61,7 @@ class KernelTime:
     work: Work
     bandwidth_share: float | None
     issue_share: float | None
-    """Of the card's limits, by the model; None where the model has nothing to say."""
+    """Shares of the card's limits, by the model; None where the model has nothing to say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ MARKS = "trusted-cards"
 
 
 def marks(cache: Path) -> list[Path]:
-    """Of cards that passed; without one, a card is tested again."""
+    """Files that say which cards passed; without its file, a card is tested again."""
     folder = cache / MARKS
     if folder.is_symlink() or not folder.is_dir():
         return []

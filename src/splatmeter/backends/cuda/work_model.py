@@ -14,7 +14,7 @@ from dataclasses import dataclass
 SECTOR = 32
 TILE = 16
 SUBTILES = 2.86
-"""Of a tile's eight that a pair reaches: a garden of 2 M Gaussians at 1297x840."""
+"""How many of a tile's eight a pair reaches: counted in a garden of 2 M Gaussians at 1297x840."""
 
 PAIR_INSTRUCTIONS = {
     "blend_forward": (47.1, 17.0),
@@ -34,7 +34,7 @@ DEPTH_DIGITS, DIGIT_BITS = 3, 9
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of one step."""
+    """What one step has to do."""
 
     rows: float
     visible: float
@@ -58,7 +58,7 @@ class Counts:
 class Work:
     bytes: float
     instructions: float = 0.0
-    """Of warps; 0 where none are counted."""
+    """Instructions that warps issue; 0 where none are counted."""
 
 
 def work_of(c: Counts) -> dict[str, Work]:

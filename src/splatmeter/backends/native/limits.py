@@ -57,7 +57,7 @@ def measured_flops(engine: Engine) -> float:
 
 
 def last_counts(engine: Engine) -> Counts:
-    """Of the latest render: its tiles are walked again."""
+    """Counted over the latest render: its tiles are walked again."""
     return Counts(**{name: float(value) for name, value in engine.native.step_work().items()})
 
 

@@ -49,7 +49,7 @@ def blend(offset: Tensor, ellipses: Sorted, settings: RasterSettings) -> tuple[T
     xx, xy, yy = ellipses.conic.unbind(-1)  # [M] each
     power = -0.5 * (xx * dx * dx + yy * dy * dy) - xy * dx * dy  # [P, M]
     value = ellipses.alpha * power.exp()  # [P, M]
-    # clamp's derivative is 0 beyond the cap: the true one, unlike the original's (spec 2.5)
+    # clamp's derivative is 0 beyond the cap: the true one, unlike the original's
     alpha = torch.where(value >= FAINTEST, value.clamp(max=settings.max_alpha), 0)
     with torch.no_grad():
         ended = _ended(torch.cumprod(1 - alpha, dim=1), settings.light_cut)  # [P, M]

@@ -1,4 +1,4 @@
-"""How far a rendering is from its photo: L1 and SSIM (spec 5), the gradient by autograd."""
+"""How far a rendering is from its photo: L1 and SSIM, the gradient by autograd."""
 
 from __future__ import annotations
 

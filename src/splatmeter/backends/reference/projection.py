@@ -53,7 +53,7 @@ def rotation_matrices(quaternions: Tensor) -> Tensor:
 def jacobian(position: Tensor, camera: Pinhole) -> Tensor:
     """d pixel / d camera coordinates [M, 2, 3], its x/z and y/z held within the widened image.
 
-    Autograd gives the true derivative where they are held; the original keeps a factor 2 there (spec 8.1).
+    Autograd gives the true derivative where they are held; the original keeps a factor 2 there.
     """
     x, y, z = position.unbind(-1)
     margin_x = CLAMP_MARGIN * 0.5 * camera.width / camera.fx

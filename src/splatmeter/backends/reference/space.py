@@ -12,7 +12,7 @@ from torch import Tensor
 from ...ops import F32, NEAR, Pinhole
 
 MARGIN = 0.15
-"""A camera also counts as seeing what lies this part of the image beyond its border (spec 2.2)."""
+"""A camera also counts as seeing what lies this part of the image beyond its border."""
 
 MORTON_BITS = 10  # per axis
 ROWS_AT_ONCE = 512
