@@ -103,8 +103,8 @@ def test_sql_reads_and_the_database_refuses_the_rest(lab: Lab) -> None:
 
 
 def test_exports_hold_every_run(lab: Lab) -> None:
-    assert len(json.loads(export.as_json(Index(lab)))["runs"]) == 8
-    table = list(csv.DictReader(io.StringIO(export.as_csv(Index(lab)))))
+    assert len(json.loads(export.runs_as_json(Index(lab)))["runs"]) == 8
+    table = list(csv.DictReader(io.StringIO(export.runs_as_csv(Index(lab)))))
     assert len(table) == 8 and float(table[0]["test_psnr_100"]) == 26.0
     assert export.spreadsheet_cell("=1+1") == "'=1+1"
 

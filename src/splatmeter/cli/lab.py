@@ -35,7 +35,7 @@ _WORD = re.compile(r"'?([^',]+)'?(?:, |$)")
 
 def run(arguments: list[str]) -> int:
     """Everything after a bare `--` is a command to run, whatever it looks like."""
-    from splatmeter.lab.plan.building import words_after_build
+    from splatmeter.lab.plan.build_steps import words_after_build
 
     arguments, command = words_after_build(arguments)
     top = parser()

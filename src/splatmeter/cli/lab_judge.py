@@ -12,12 +12,18 @@ from splatmeter.cli.lab_text import clean, table
 from splatmeter.errors import MissingFile, UsageError
 from splatmeter.lab.atomic import finite, write_text
 from splatmeter.lab.compare.comparison import Comparison
-from splatmeter.lab.compare.kinds import GAINS, Verdict, VerdictKind
 from splatmeter.lab.compare.ratio import Estimate
-from splatmeter.lab.compare.samples import Finding
+from splatmeter.lab.judgement.verdicts import (
+    Judged,
+    Judgements,
+    judged,
+    phase_verdict,
+    state_of,
+)
 from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session.verdicts import Judged, judged, phase_verdict, state_of
+from splatmeter.lab.samples.finding import Finding
+from splatmeter.lab.samples.verdict_kinds import GAINS, Verdict, VerdictKind
 
 
 def compare(chosen: Namespace) -> int:
@@ -60,14 +66,8 @@ def _parts(item: Judged) -> list[list[object]]:
 
 
 def _all(lab: Lab) -> list[Judged]:
-    found: list[Judged] = []
-    for phase in lab.phases.all():
-        if phase.parent:
-            for reference in dict.fromkeys([phase.parent, lab.phases.baseline(phase.name).name]):
-                try:
-                    found.append(judged(lab, reference, phase.name))
-                except MissingFile:
-                    continue
+    known = Judgements(lab)
+    found = [item for phase in lab.phases.all() for item in known.against_parent_and_baseline(phase)]
     if not found:
         raise MissingFile(
             "no phase has been measured against another yet; `splatmeter lab run PHASE` does it"
@@ -211,7 +211,7 @@ def _part(part: Comparison) -> dict[str, object]:
 
 def log(chosen: Namespace) -> int:
     from splatmeter.lab.log import write_log
-    from splatmeter.lab.session.document import document
+    from splatmeter.lab.log.log_contents import document
 
     lab = Lab(lab_folder(chosen)).checked()
     path: Path = chosen.file or lab.root / "LOG.md"
@@ -223,7 +223,7 @@ def log(chosen: Namespace) -> int:
 
 def import_log(chosen: Namespace) -> int:
     from splatmeter.lab.handlog import parse_log
-    from splatmeter.lab.session.importing import import_log as taken
+    from splatmeter.lab.record.imported import import_log as taken
 
     lab = Lab(lab_folder(chosen)).checked()
     found = taken(lab, parse_log(_text(chosen.file)), str(chosen.file), utc_now())

@@ -38,7 +38,7 @@ def _given(lab: Lab, words: str) -> Source:
     if not equals or not name or not folder:
         raise UsageError(f"--renders {words!r} is not PHASE=FOLDER")
     lab.phases.get(name)
-    found = pictures.find(name, Path(folder).expanduser())
+    found = pictures.find_renders(name, Path(folder).expanduser())
     if found is None:
         raise MissingFile(
             f"{folder} holds no renders beside their photos;"
@@ -56,7 +56,7 @@ def _render(lab: Lab, views: int, page: bool) -> None:
     if not models:
         print("no run kept its model, so there is nothing to render; `lab run --keep-models` keeps them")
     for model in models:
-        if pictures.find(model.phase, model.target):
+        if pictures.find_renders(model.phase, model.target):
             continue
         _child(_arguments(lab, model, views), f"{model.phase} could not be rendered")
     best = best_model(lab) if page else None

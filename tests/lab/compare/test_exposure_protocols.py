@@ -8,9 +8,10 @@ from splatmeter.lab.audit.metrics import (
     printed_and_computed,
 )
 from splatmeter.lab.compare.assemble import Rules, compare
-from splatmeter.lab.compare.samples import Arm, Evaluation, RunSample, VerdictKind
 from splatmeter.lab.compare.verdict import judge
 from splatmeter.lab.record.intact import _figures
+from splatmeter.lab.samples.run_sample import Arm, Evaluation, RunSample
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
 
 def judged(psnr: float, *exposures: str, judged_by: str = "splatmeter") -> tuple[Evaluation, ...]:

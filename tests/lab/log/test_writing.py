@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splatmeter.lab.compare.samples import Finding, Severity, Verdict, VerdictKind
 from splatmeter.lab.handlog import audit_log, parse_log
 from splatmeter.lab.log import write_log
-from splatmeter.lab.log.document import (
+from splatmeter.lab.log.escape import cell, inline
+from splatmeter.lab.log.log_document import (
     LogDocument,
     LogPhase,
     MetricsFigure,
@@ -17,8 +17,9 @@ from splatmeter.lab.log.document import (
     RatioFigure,
     SpeedFigure,
 )
-from splatmeter.lab.log.escape import cell, inline
 from splatmeter.lab.log.notes import key_of_phase, read_notes, write_block
+from splatmeter.lab.samples.finding import Finding, Severity
+from splatmeter.lab.samples.verdict_kinds import Verdict, VerdictKind
 
 
 def metrics(psnr: float, l1: float = 0.035384) -> MetricsFigure:

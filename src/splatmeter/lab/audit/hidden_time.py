@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from splatmeter.lab.compare.ratio import deviation_of, mean
-from splatmeter.lab.compare.samples import Aspect, Clocks, Finding, RunSample, Severity
-from splatmeter.lab.compare.student import quantile
+from splatmeter.lab.samples.averages import deviation_of, mean
+from splatmeter.lab.samples.finding import Finding, Severity
+from splatmeter.lab.samples.run_sample import Aspect, Clocks, RunSample
+from splatmeter.lab.samples.student import quantile
 from splatmeter.lab.trainers.adapter import WENT_BACK
 
 MOST_HIDDEN = 0.05

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from splatmeter.lab.compare.kinds import GAINS, VerdictKind
+from splatmeter.lab.samples.verdict_kinds import GAINS, VerdictKind
 
 FALSE_FASTER = 0.025
 """One side of the 95 % interval: how often a phase that changes nothing is called faster."""

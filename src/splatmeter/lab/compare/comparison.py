@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from splatmeter.lab.compare.aims import Aim, Figure
-from splatmeter.lab.compare.kinds import Verdict, VerdictKind
+from splatmeter.lab.compare.aim_figures import Figure
 from splatmeter.lab.compare.margins import TOLERANCE
 from splatmeter.lab.compare.metric import MetricResult, Quality, more_seeds
 from splatmeter.lab.compare.noise import NoiseFloor, half_width_of
 from splatmeter.lab.compare.ratio import FEWEST_BLOCKS, Estimate, SpeedEvidence
-from splatmeter.lab.compare.samples import NOTHING, Finding, Subject
+from splatmeter.lab.samples.aim import Aim
+from splatmeter.lab.samples.finding import Finding
+from splatmeter.lab.samples.run_sample import NOTHING, Subject
+from splatmeter.lab.samples.verdict_kinds import Verdict, VerdictKind
 
 TOLERATED_DIFFERENCE = 0.02
 

@@ -6,10 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from splatmeter.lab.compare.samples import Evaluation, RunSample
-
-OURS = "splatmeter eval"
-"""Computed by the lab itself from a saved model, with the same code for every trainer."""
+from splatmeter.lab.samples.run_sample import OURS, Evaluation, RunSample
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

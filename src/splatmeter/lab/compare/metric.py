@@ -14,8 +14,8 @@ from enum import Enum
 
 from splatmeter.lab.compare.margins import DIRECTION, TOLERANCE, change_text, margin_text
 from splatmeter.lab.compare.power import samples_to_settle
-from splatmeter.lab.compare.ratio import deviation_of, mean
-from splatmeter.lab.compare.student import cdf, quantile
+from splatmeter.lab.samples.averages import deviation_of, mean
+from splatmeter.lab.samples.student import cdf, quantile
 
 FEWEST_SEEDS = 4
 CONFIDENCE, SUPPORTING = 0.95, 0.90

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from splatmeter.lab.compare.ratio import Estimate, SpeedEvidence, exp
 from splatmeter.lab.compare.sequential import half_width
-from splatmeter.lab.compare.student import quantile, variance_ratio_tail
+from splatmeter.lab.samples.student import quantile, variance_ratio_tail
 
 FAILED = 0.001
 """Two-sided level at which an A/A is no accident: once in a thousand."""

@@ -14,10 +14,9 @@ from splatmeter.lab.compare.ratio import (
     NO_BLOCK,
     Estimate,
     SpeedEvidence,
-    deviation_of,
-    mean,
     trimmed,
 )
+from splatmeter.lab.samples.averages import deviation_of, mean
 
 MIXTURE = 1.0
 """c²: smaller favours late decisions, larger early ones; fixed before any run."""

@@ -19,13 +19,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from splatmeter.lab.compare.aims import Aim, Figure, How, estimated
+from splatmeter.lab.compare.aim_figures import Figure, How, estimated
 from splatmeter.lab.compare.margins import TOLERANCE
 from splatmeter.lab.compare.metric import FEWEST_SEEDS
 from splatmeter.lab.compare.noise import NoiseFloor
 from splatmeter.lab.compare.quality import runs_of
-from splatmeter.lab.compare.ratio import mean
-from splatmeter.lab.compare.samples import RunSample
+from splatmeter.lab.samples.aim import Aim
+from splatmeter.lab.samples.averages import mean
+from splatmeter.lab.samples.run_sample import RunSample
 
 Point = tuple[float, float]
 """(seconds of the training clock, PSNR)"""

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import MissingExtra, OutputError
+from splatmeter.lab.history.history_text import INSIDE, MARKS
 from splatmeter.lab.history.tracks import Against, Conditions, History, Point, Track
-from splatmeter.lab.history.words import INSIDE, MARKS
 from splatmeter.lab.order_of_time import seconds_of
 from splatmeter.lab.record.lab import Lab, begun_sessions, locked
 

@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 
 from splatmeter.lab.compare.coverage import covered
-from splatmeter.lab.compare.peaks import peak_of
-from splatmeter.lab.compare.ratio import mean
-from splatmeter.lab.compare.samples import Evaluation, RunSample
+from splatmeter.lab.compare.peak_figures import peak_of
 from splatmeter.lab.history.tracks import METRICS, Reading
+from splatmeter.lab.samples.averages import mean
+from splatmeter.lab.samples.run_sample import Evaluation, RunSample
 
 
 def readings(runs: Sequence[RunSample], timed: str) -> dict[str, Reading]:

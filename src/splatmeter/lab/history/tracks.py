@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from splatmeter.lab.compare.samples import Verdict
+from splatmeter.lab.samples.verdict_kinds import Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from splatmeter.lab.compare.margins import change_text, margin_text
-from splatmeter.lab.compare.samples import VerdictKind
 from splatmeter.lab.log import notes as person
-from splatmeter.lab.log.document import LogDocument, LogPhase, MetricsFigure, QualityBaseline, RatioFigure
 from splatmeter.lab.log.escape import cell, inline
-from splatmeter.lab.log.kernels import kernel_lines
+from splatmeter.lab.log.kernel_lines import kernel_lines
+from splatmeter.lab.log.log_document import (
+    LogDocument,
+    LogPhase,
+    MetricsFigure,
+    QualityBaseline,
+    RatioFigure,
+)
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
 MARKS = {
     VerdictKind.FASTER: "✅",

@@ -46,7 +46,7 @@ class CardState:
         return self.busy is None or self.busy > 0
 
 
-def summary(states: Sequence[CardState]) -> dict[str, Any]:
+def card_summary(states: Sequence[CardState]) -> dict[str, Any]:
     """Over the samples in which it worked; figures that nobody told are left out."""
     working = [state for state in states if state.works]
     found: dict[str, Any] = {"samples": len(states), "working_samples": len(working)}
@@ -90,7 +90,7 @@ def slowed_by_heat(record: Mapping[str, Any]) -> str:
     return ", ".join(word for word in SLOWED_BY_HEAT if shares.get(word, 0.0) > RARE)
 
 
-def warnings(record: Mapping[str, Any]) -> list[str]:
+def card_warnings(record: Mapping[str, Any]) -> list[str]:
     """One sentence each; [] where nothing moved or nobody tells."""
     found: list[str] = []
     shares = {word: share for word, share in (record.get("held_back") or {}).items() if share > RARE}

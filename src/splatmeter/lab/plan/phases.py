@@ -12,9 +12,9 @@ from typing import Any
 
 from splatmeter.errors import InputError, MissingFile, UsageError
 from splatmeter.lab.atomic import write_text
-from splatmeter.lab.compare.aims import AIMS
 from splatmeter.lab.order_of_time import seconds_of, utc_text
 from splatmeter.lab.plan import toml
+from splatmeter.lab.samples.aim import AIMS
 
 BASELINE = "baseline"
 STATES = ("planned", "on hold", "recorded", "measured")
@@ -69,7 +69,7 @@ class Phase:
         return any(said)
 
 
-def check(phase: Phase) -> Phase:
+def check_phase(phase: Phase) -> Phase:
     if not _NAME.fullmatch(phase.name):
         raise UsageError(
             f"{phase.name!r} cannot name a phase; use letters, digits, '.', '_', '+', '-'"
@@ -127,7 +127,7 @@ class Phases:
         return self._read(path)
 
     def add(self, phase: Phase) -> Path:
-        check(phase)
+        check_phase(phase)
         path = self._path(phase.name)
         if path.exists():
             raise UsageError(
@@ -138,9 +138,9 @@ class Phases:
         return self.save(dataclasses.replace(phase, created=self._after_all_others(phase.created)))
 
     def save(self, phase: Phase) -> Path:
-        path = self._path(check(phase).name)
+        path = self._path(check_phase(phase).name)
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_text(path, to_text(phase))
+        write_text(path, phase_text(phase, path.read_text("utf-8") if path.exists() else ""))
         return path
 
     def _after_all_others(self, created: str) -> str:
@@ -165,19 +165,23 @@ class Phases:
     def baseline(self, name: str) -> Phase:
         return self.lineage(name)[0]
 
+    def compared_with(self, phase: Phase) -> list[str]:
+        """The phases it is judged against: its parent and the baseline; none for a baseline itself."""
+        return list(dict.fromkeys([phase.parent, self.baseline(phase.name).name])) if phase.parent else []
+
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
             raise UsageError(f"{name!r} cannot name a phase; use letters, digits, '.', '_', '+', '-'")
         return self.folder / f"{name}.toml"
 
     def _read(self, path: Path) -> Phase:
-        entries = {"name": path.stem, **typed_entries(path, toml.read(path))}
+        entries = {"name": path.stem, **phase_entries(path, toml.read_toml(path))}
         if entries["name"] != path.stem:
             raise InputError(f"{path}: the phase calls itself {entries['name']!r}; file and name must agree")
-        return check(Phase(**entries))
+        return check_phase(Phase(**entries))
 
 
-def typed_entries(path: Path, entries: Mapping[str, Any]) -> dict[str, Any]:
+def phase_entries(path: Path, entries: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a phase as TOML holds them, checked one by one."""
     known = [item.name for item in dataclasses.fields(Phase)]
     for key in entries:
@@ -201,13 +205,13 @@ def _typed(path: Path, key: str, item: Any) -> Any:
     )
 
 
-def to_text(phase: Phase) -> str:
-    """Empty fields are left out, so that a file shows only what the phase is about."""
+def phase_text(phase: Phase, before: str = "") -> str:
+    """Empty fields are left out, so that a file shows only what the phase is about. `before` is the file as
+    it was: comments in it stay.
+    """
     record = {item.name: getattr(phase, item.name) for item in dataclasses.fields(phase)}
-    lines = [
-        f"{key} = {toml.value(item)}" for key, item in record.items() if item or key in ("name", "state")
-    ]
-    return "\n".join(lines) + "\n"
+    stated = {key: item for key, item in record.items() if item or key in ("name", "state")}
+    return toml.edited(before, stated)
 
 
 def lineage_options(lineage: list[Phase]) -> tuple[str, ...]:
@@ -222,7 +226,7 @@ def lineage_environment(lineage: list[Phase]) -> dict[str, str]:
     return merged
 
 
-def variables(text: list[str]) -> dict[str, str]:
+def stated_variables(text: list[str]) -> dict[str, str]:
     """['A=1'] -> {'A': '1'}; a name without '=' takes the value it has now."""
     found: dict[str, str] = {}
     for entry in text:

@@ -13,7 +13,12 @@ from typing import Any
 from splatmeter.errors import InputError, UsageError
 from splatmeter.lab.patience import SILENCE_SECONDS
 from splatmeter.lab.plan import toml
-from splatmeter.lab.plan.scenes import KEYS, SceneEntry, checked_scenes, scene_entries
+from splatmeter.lab.plan.scene_entries import (
+    KEYS,
+    SceneEntry,
+    checked_scenes,
+    scene_entries,
+)
 from splatmeter.lab.trainers.seeds import SHIMMED
 
 TRAINERS = ("splatmeter", "mip-splatting", "3dgs", "fork", "gsplat", "opensplat", "generic", "events")
@@ -193,7 +198,7 @@ def default_warm_up(iterations: int) -> int:
     return max(50, -(-iterations // 20))
 
 
-def check(protocol: Protocol) -> Protocol:
+def check_protocol(protocol: Protocol) -> Protocol:
     """Refuses, in one sentence, what could not be measured."""
     if protocol.trainer not in TRAINERS:
         raise UsageError(f"{protocol.trainer!r} is not a trainer the lab knows; choose {', '.join(TRAINERS)}")
@@ -231,12 +236,12 @@ def check(protocol: Protocol) -> Protocol:
     return protocol
 
 
-def read(path: Path) -> Protocol:
+def read_protocol(path: Path) -> Protocol:
     """Reads and checks; an unknown key is an error, because a misspelt one would silently measure
     something else.
     """
     found: dict[str, Any] = {}
-    for section, entries in toml.read(path).items():
+    for section, entries in toml.read_toml(path).items():
         if section == "scene":
             found["scenes"] = entries
             continue
@@ -248,10 +253,10 @@ def read(path: Path) -> Protocol:
                     f"{path}: {key!r} does not belong in [{section}]; it holds {SECTIONS[section]}"
                 )
             found[key] = item
-    return check(Protocol(**typed_entries(path, found)))
+    return check_protocol(Protocol(**protocol_entries(path, found)))
 
 
-def typed_entries(path: Path, entries: Mapping[str, Any]) -> dict[str, Any]:
+def protocol_entries(path: Path, entries: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a protocol as TOML holds them, checked one by one."""
     fields = {field.name: field for field in dataclasses.fields(Protocol)}
     for key in entries:
@@ -274,17 +279,21 @@ def _typed(path: Path, key: str, item: Any, wanted: type) -> Any:
     return item
 
 
-def to_text(protocol: Protocol) -> str:
+def protocol_text(protocol: Protocol) -> str:
     lines = ["# A benchmark of the splatmeter lab: everything here is equal in all runs.", ""]
     for section, keys in SECTIONS.items():
         if section == "scene":
             for entry in protocol.scenes:
-                lines += ["[[scene]]", *(f"{key} = {toml.value(getattr(entry, key))}" for key in KEYS), ""]
+                lines += [
+                    "[[scene]]",
+                    *(f"{key} = {toml.toml_value(getattr(entry, key))}" for key in KEYS),
+                    "",
+                ]
             continue
         lines.append(f"[{section}]")
         for key in keys:
             item = getattr(protocol, key)
-            text = toml.value(dict(item) if key == "patterns" else item)
+            text = toml.toml_value(dict(item) if key == "patterns" else item)
             note = f"  # {COMMENTS[key]}" if key in COMMENTS else ""
             lines.append(f"{key} = {text}{note}")
         lines.append("")

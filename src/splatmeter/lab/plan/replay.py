@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import InputError
-from splatmeter.lab.compare.samples import VerdictKind
 from splatmeter.lab.plan import phases, protocol, toml
 from splatmeter.lab.plan.phases import BASELINE, Phase
 from splatmeter.lab.plan.protocol import Protocol
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
 KINDS = ("ab", "aa", "overhead", "record")
 _VERDICTS = {kind.value for kind in VerdictKind}
@@ -65,9 +65,9 @@ class Replay:
     scripts: tuple[Path, ...] = ()
 
 
-def read(path: Path, quick: bool = False) -> Replay:
+def read_replay(path: Path, quick: bool = False) -> Replay:
     """Reads and checks all of it before anything runs."""
-    record = toml.read(path)
+    record = toml.read_toml(path)
     known = ("title", "scripts", "protocol", "scene", "phase", "session", "quick")
     for key in record:
         if key not in known:
@@ -91,13 +91,13 @@ def _shared(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _protocol(path: Path, entries: dict[str, Any]) -> Protocol:
-    return protocol.check(Protocol(**protocol.typed_entries(path, entries)))
+    return protocol.check_protocol(Protocol(**protocol.protocol_entries(path, entries)))
 
 
 def _phase(path: Path, entries: dict[str, Any]) -> Phase:
     if "name" not in entries:
         raise InputError(f"{path}: a [[phase]] has no name")
-    return phases.check(Phase(**phases.typed_entries(path, entries)))
+    return phases.check_phase(Phase(**phases.phase_entries(path, entries)))
 
 
 def _measurement(path: Path, entries: dict[str, Any], sizes: dict[str, Any]) -> Measurement:

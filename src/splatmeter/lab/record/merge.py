@@ -55,9 +55,7 @@ def merge(lab: Lab, sources: list[Lab]) -> list[Merging]:
     return mergings
 
 
-def _examined(
-    lab: Lab, source: Lab, prints: dict[str, tuple[str, str]], earlier: list[Merging]
-) -> Merging:
+def _examined(lab: Lab, source: Lab, prints: dict[str, tuple[str, str]], earlier: list[Merging]) -> Merging:
     """Against this lab, and against those that are taken in before it."""
     found = Merging(source)
     others = [lab, *(merging.source for merging in earlier)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from splatmeter.lab.report.document import PassTimes
 from splatmeter.lab.report.drawing import (
     COLOURS,
     Box,
@@ -15,8 +14,9 @@ from splatmeter.lab.report.drawing import (
     swatches,
 )
 from splatmeter.lab.report.markup import Markup, join
+from splatmeter.lab.report.report_document import PassTimes
 from splatmeter.lab.report.scale import Scale, linear
-from splatmeter.lab.report.wording import figure_text, table
+from splatmeter.lab.report.wording import figure_cell, html_table
 
 REST = "outside the passes"
 _MOST = COLOURS - 1
@@ -90,10 +90,10 @@ def _table(found: tuple[PassTimes, ...]) -> Markup:
         (
             times.phase,
             len(times.runs),
-            *(figure_text(times.milliseconds.get(name), 3) for name in names),
-            figure_text(times.rest, 3),
-            figure_text(times.total, 3),
+            *(figure_cell(times.milliseconds.get(name), 3) for name in names),
+            figure_cell(times.rest, 3),
+            figure_cell(times.total, 3),
         )
         for times in found
     ]
-    return table(("Phase", "Runs", *names, REST, "Total"), rows, "Milliseconds a step")
+    return html_table(("Phase", "Runs", *names, REST, "Total"), rows, "Milliseconds a step")

@@ -15,7 +15,7 @@ from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab, locked
 from splatmeter.lab.session import submodules
-from splatmeter.lab.session.building import Workshop, build
+from splatmeter.lab.session.build_worktree import Workshop, build
 from splatmeter.lab.session.git import call, git
 
 OWN_BUILD = ("{python}", "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", ".")
