@@ -62,7 +62,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _used_parser(top: argparse.ArgumentParser, words: list[str]) -> argparse.ArgumentParser:
-    """Of the command among these words, or of its part."""
+    """The parser of the command among these words, or of its part."""
     for word in words:
         for action in top._actions:
             if isinstance(action, argparse._SubParsersAction) and word in action.choices:

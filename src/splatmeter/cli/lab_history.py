@@ -72,7 +72,7 @@ def _narrowed(found: History, chosen: Namespace) -> History:
         known = sorted({point.variant.phase for point in found.points})
         if chosen.phase not in known:
             listed = ", ".join(known) or "none yet"
-            raise MissingFile(f"no run of {chosen.phase!r} counts in this lab; measured were: {listed}")
+            raise MissingFile(f"No run of {chosen.phase!r} counts in this lab; measured were: {listed}.")
     tracks = [track for track in found.tracks if track.current or not chosen.now]
     kept = [replace(track, points=_kept(track, chosen)) for track in tracks]
     return replace(found, tracks=tuple(track for track in kept if track.points))

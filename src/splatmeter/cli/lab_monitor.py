@@ -39,7 +39,7 @@ class _Passing:
 def watch(chosen: Namespace) -> int:
     """The command's own exit code is returned."""
     if not chosen.foreign:
-        raise UsageError("what shall be watched? Write: splatmeter lab watch -- COMMAND ARGUMENTS")
+        raise UsageError("What shall be watched? Write: splatmeter lab watch -- COMMAND ARGUMENTS.")
     command = Command(chosen.foreign)
     card = CardWatch(command)
     samplers: list[_LiveSampler] = []
@@ -120,10 +120,10 @@ def _kernels(path: Path) -> list[ptxas.Kernel]:
     try:
         found = ptxas.parse(path.read_text("utf-8", "replace"))
     except OSError:
-        raise MissingFile(f"{path} cannot be read") from None
+        raise MissingFile(f"{path} cannot be read; check its name and its rights.") from None
     if not found:
         raise InputError(
-            f"{path} holds no kernels; build with `nvcc -Xptxas -v ... 2> FILE` (and without a cached object)"
+            f"{path} holds no kernels; build with `nvcc -Xptxas -v ... 2> FILE`, without a cached object."
         )
     return found
 
@@ -149,7 +149,7 @@ def predict(chosen: Namespace) -> int:
     try:
         width, height = (int(part) for part in chosen.size.lower().split("x"))
     except ValueError:
-        raise UsageError(f"{chosen.size!r} is not a size; write for example 1297x840") from None
+        raise UsageError(f"{chosen.size!r} is not a size; write for example 1297x840.") from None
     planned = Planned(chosen.gaussians, chosen.photos, width, height, chosen.trainer)
     try:
         available = parse_bytes(chosen.card) if chosen.card else _available(chosen.trainer)
@@ -160,7 +160,7 @@ def predict(chosen: Namespace) -> int:
 
 
 def _available(trainer: str) -> int | None:
-    """Of this machine for our trainer, of the card for one that runs there."""
+    """The memory of this machine for our trainer, of the card for one that runs there."""
     if trainer == "splatmeter":
         return available_bytes()
     card = first_card()

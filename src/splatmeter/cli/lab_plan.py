@@ -28,7 +28,7 @@ def init(chosen: Namespace) -> int:
     """Also makes the baseline, so that the first phase has a parent."""
     lab = Lab(lab_folder(chosen))
     if lab.protocol_file.exists():
-        raise UsageError(f"{lab.protocol_file} exists already; edit it, or choose another folder with --lab")
+        raise UsageError(f"{lab.protocol_file} exists already; edit it, or choose another folder with --lab.")
     given = {
         "resolution": chosen.resolution,
         "start_iteration": chosen.start,

@@ -51,7 +51,7 @@ def _set_up(lab: Lab, plan: Replay, chosen: Namespace) -> Protocol:
     wanted = _protocol(plan, chosen)
     if lab.protocol_file.exists():
         if lab.protocol() != wanted:
-            raise UsageError(f"{lab.root} holds another plan, scene or size; choose another --lab")
+            raise UsageError(f"{lab.root} holds another plan, scene or size; choose another --lab.")
     else:
         lab.root.mkdir(parents=True, exist_ok=True)
         for script in plan.scripts:
@@ -75,13 +75,13 @@ def _protocol(plan: Replay, chosen: Namespace) -> Protocol:
     entries = named(chosen.scene) or plan.protocol.scenes or named([plan.protocol.scene])
     for entry in entries:
         if not Path(entry.path).expanduser().is_dir():
-            raise MissingFile(f"{entry.path} is not a folder; name the plan's scene with --scene")
+            raise MissingFile(f"{entry.path} is not a folder; name the plan's scene with --scene.")
     entries = tuple(
         dataclasses.replace(entry, path=str(Path(entry.path).expanduser().resolve())) for entry in entries
     )
     if len(entries) > 1:
         if chosen.start:
-            raise UsageError("--start is for one scene; a [[scene]] of the plan may name its checkpoint")
+            raise UsageError("--start is for one scene; a [[scene]] of the plan may name its checkpoint.")
         return protocols.check_protocol(dataclasses.replace(plan.protocol, scene="", scenes=entries))
     only = next(iter(entries))
     made = dataclasses.replace(plan.protocol, scene=only.path, scenes=())
@@ -89,7 +89,7 @@ def _protocol(plan: Replay, chosen: Namespace) -> Protocol:
         return made
     given = chosen.start.expanduser().resolve() if chosen.start else None
     if given and not given.exists():
-        raise MissingFile(f"{given} does not exist; without --start the checkpoint is made")
+        raise MissingFile(f"{given} does not exist; without --start the checkpoint is made.")
     return dataclasses.replace(
         made, checkpoint=str(given or f"start/chkpnt{made.start_iteration}.safetensors")
     )

@@ -34,7 +34,7 @@ def run(chosen: Namespace) -> int:
     if alone:
         if not chosen.record and (chosen.blocks or chosen.until_decided):
             raise UsageError(
-                f"{chosen.phase} has no parent to be measured against; use `lab aa {chosen.phase}`"
+                f"{chosen.phase} has no parent to be measured against; use `lab aa {chosen.phase}`."
             )
         return _begin(lab, "record", [chosen.phase], chosen)
     arms = dict.fromkeys([lineage[0].name, lineage[-2].name, lineage[-1].name])
@@ -45,7 +45,7 @@ def ab(chosen: Namespace) -> int:
     lab = Lab(lab_folder(chosen)).checked()
     if chosen.reference == chosen.candidate:
         raise UsageError(
-            f"both arms are {chosen.reference}; `splatmeter lab aa {chosen.reference}` does that on purpose"
+            f"Both arms are {chosen.reference}; `splatmeter lab aa {chosen.reference}` does that on purpose."
         )
     return _begin(lab, "ab", [chosen.reference, chosen.candidate], chosen)
 
@@ -66,9 +66,9 @@ def quality(chosen: Namespace) -> int:
     lab = Lab(lab_folder(chosen)).checked()
     reference = chosen.against or lab.phases.get(chosen.phase).parent
     if not reference or reference == chosen.phase:
-        raise UsageError(f"name the phase that {chosen.phase} is compared with: --against")
+        raise UsageError(f"Name the phase that {chosen.phase} is compared with: --against.")
     if chosen.pairs < 1:
-        raise UsageError("--pairs is at least 1")
+        raise UsageError("--pairs is at least 1.")
     phases = [reference, chosen.phase]
     wishes = Wishes(blocks=chosen.pairs, prime=False, first_seed=first_seed(lab, phases))
     return carry_out(lab, plans.make(lab, FOR_QUALITY, phases, wishes))
@@ -78,7 +78,7 @@ def resume(chosen: Namespace) -> int:
     lab = Lab(lab_folder(chosen)).checked()
     waiting = plans.unfinished(lab)
     if not chosen.session and not waiting:
-        raise MissingFile("no session is waiting to be resumed; `splatmeter lab ls` shows what there is")
+        raise MissingFile("No session is waiting to be resumed; `splatmeter lab ls` shows what there is.")
     plan = plans.load(lab, chosen.session or waiting[-1])
     return carry_out(lab, plans.anew(lab, plan) if chosen.anew else plan)
 
@@ -90,7 +90,7 @@ def _foreign_phase(lab: Lab, chosen: Namespace) -> None:
     if chosen.phase in names:
         if lab.phases.get(chosen.phase).command != chosen.foreign:
             raise UsageError(
-                f"phase {chosen.phase} exists with another command; choose a new name for this one"
+                f"Phase {chosen.phase} exists with another command; choose a new name for this one."
             )
         return
     parent = "" if chosen.record else lab.phases.newest_adopted()

@@ -64,7 +64,7 @@ def show(chosen: Namespace) -> int:
     plan = read_json(lab.sessions / chosen.name / "session.json") if "/" not in chosen.name else None
     if plan is None:
         raise MissingFile(
-            f"{chosen.name!r} is no run, session or phase of this lab; see `splatmeter lab ls --runs`"
+            f"{chosen.name!r} is no run, session or phase of this lab; see `splatmeter lab ls --runs`."
         )
     print(json.dumps(plan, ensure_ascii=False, indent=1))
     return 0

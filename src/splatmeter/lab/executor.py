@@ -262,9 +262,14 @@ def _start(command: Command, stdout: int, stderr: int) -> subprocess.Popen[bytes
             if command.directory and not command.directory.is_dir()
             else command.arguments[0]
         )
-        raise MissingFile(f"{missing} does not exist; correct the command of the phase or protocol") from None
+        raise MissingFile(
+            f"{missing} does not exist; correct the command of the phase or protocol."
+        ) from None
     except OSError as problem:
-        raise MissingFile(f"{command.arguments[0]} cannot be started: {problem.strerror}") from None
+        raise MissingFile(
+            f"{command.arguments[0]} cannot be started: {problem.strerror};"
+            " correct the command of the phase or protocol."
+        ) from None
 
 
 def _dies_with_us(command: Command) -> tuple[str, ...]:

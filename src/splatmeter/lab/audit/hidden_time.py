@@ -16,7 +16,7 @@ from splatmeter.lab.samples.student import quantile
 from splatmeter.lab.trainers.adapter import WENT_BACK
 
 MOST_HIDDEN = 0.05
-"""Of the reference's time; also of the candidate's own, where it is certain that there is more at all."""
+"""A share of the reference's time, and of the candidate's own where there certainly is more."""
 LEAST_COVERED = 0.05
 LEAST_SECONDS = 0.1
 """Less is the time a process takes to start on a busy machine."""

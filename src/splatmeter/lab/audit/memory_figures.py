@@ -1,4 +1,4 @@
-"""Peaks that cannot be, or that nobody could have seen."""
+"""Peaks that are impossible, or that could not have been seen."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ SLACK_SHARE, SLACK_BYTES = 0.02, 16 << 20
 """What two ways of looking at one process may differ by."""
 UNTOLD = "memory not told"
 CLAIMED = ("training", "evaluation")
-"""Of other stages the borders, seen from outside, are too vague to hold anybody to."""
+"""Where other stages begin and end is too vague, seen from outside, to hold anybody to it."""
 
 
 def untold_memory(runs: Sequence[RunSample]) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Test views that the model had already seen, and views of which nobody knows."""
+"""Test views that the model had already seen, and views that cannot be checked."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a phase is meant to gain, and the figures that tell: ratios again, above 1 where the candidate gains.
 
-Speed is judged by verdict.py as ever. Every other aim has one figure or two (peaks of training and of
+Speed is judged by verdict.py. Every other aim has one figure or two (peaks of training and of
 evaluation), each a sample of log ratios over blocks or seeds with an interval of its own. Where an aim has
 two figures either may make the claim, so the 95 % hold for both together (Bonferroni).
 """
@@ -116,6 +116,6 @@ def estimated(samples: Mapping[int, float], how: How) -> Estimate:
 
 
 def mean_over(samples: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """Of the blocks (or seeds) that every scene has: the log of their geometric mean."""
+    """For each block (or seed) that every scene has: the log of the geometric mean over scenes."""
     shared = set.intersection(*(set(part) for part in samples)) if samples else set()
     return {key: mean([part[key] for part in samples]) for key in sorted(shared)}

@@ -234,5 +234,5 @@ def _told(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _joined(figures: Sequence[Figure]) -> str:
-    """The figures in one breath: name, what it was and is, the ratio."""
+    """All figures in a row: name, what it was and is, the ratio."""
     return "; ".join(f"{figure.name} {figure.values}, {figure.ratio}" for figure in figures)

@@ -47,11 +47,11 @@ class Rules:
     """What was fixed before the runs."""
 
     tolerance: float = TOLERANCE
-    """Of PSNR, as a fraction; the other metrics get what corresponds to it."""
+    """How much PSNR may fall, as a fraction; the other metrics get the margin that goes with it."""
     margins: Mapping[str, float] = field(default_factory=dict)
-    """Of single metrics, where the user states them."""
+    """Margins that the user states for single metrics."""
     tolerated_difference: float = TOLERATED_DIFFERENCE
-    """Of speed (δ), as a fraction; also by how much less memory may cost in speed, and peaks may differ."""
+    """How much speed may differ (δ), as a fraction; also how much speed less memory may cost."""
     covariate: str = ""
     """'stolen': compare at equal stolen time (covariate.py)."""
     until_decided: bool = False
@@ -185,5 +185,5 @@ def _quality(
 
 
 def _untimed(run: RunSample) -> RunSample:
-    """How fast a run was that nobody timed is no objection to anything."""
+    """A run made for quality alone was not timed, so its speed is no reason to object."""
     return dataclasses.replace(run, rates=(), allocator_retries=0, clocks=None)

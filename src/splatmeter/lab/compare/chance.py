@@ -71,7 +71,7 @@ class Claims:
 
 
 def claims(verdicts: Iterable[VerdictKind], sessions: int = 0) -> Claims:
-    """Of the verdicts of all phases against their parents, one each; planned and held ones were not tested.
+    """`verdicts` has one for each phase against its parent; planned and held ones were not tested.
 
     Questionable and undecided ones count as tested: they had their chance. `sessions` counts all that
     compared a phase with its parent, where some were measured more than once.

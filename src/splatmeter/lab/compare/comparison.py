@@ -48,12 +48,12 @@ class Comparison:
     """Evaluations that the protocol promised and that cannot be compared, one sentence each."""
     aim: Aim = Aim.SPEED
     figures: tuple[Figure, ...] = ()
-    """Of the aim, where it is not speed alone."""
+    """What the aim is judged by, where it is not speed alone."""
     scenes: tuple[Comparison, ...] = ()
     """One for each scene, where there are several: speed and figures here are then their geometric means."""
     scene: str = ""
     tolerance: float = TOLERANCE
-    """Of PSNR."""
+    """How much PSNR may fall, as a fraction."""
     machines: tuple[Comparison, ...] = ()
     """One for each machine, where there are several; speed here is then that of all blocks, if they agree."""
     machine: str = ""
@@ -155,9 +155,7 @@ def with_notes(
 
 
 def notes(comparison: Comparison) -> tuple[str, ...]:
-    """Of every machine and scene, of the audit, and of an A/A that leans: said beside every verdict, decided
-    or not.
-    """
+    """What is said beside every verdict, decided or not: machines, scenes, the audit, an A/A that leans."""
     told = [comparison.agreement.sentence] if comparison.agreement is not None else []
     told += [f"On {part.machine}: speed {ratio_text(part.speed.main)}." for part in comparison.machines]
     told += [f"On {p.machine}: {figure.sentence}" for p in comparison.machines for figure in p.figures]

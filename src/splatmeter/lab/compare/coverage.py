@@ -34,7 +34,7 @@ def covered(runs: Sequence[RunSample], required: Iterable[tuple[str, int]]) -> C
 
 
 def _shared_rule(runs: Sequence[RunSample], split: str, step: int) -> tuple[str, str] | None:
-    """Who judged this step in every run and how, the lab before a trainer; None if nobody did."""
+    """Who judged this step in every run, and how; the lab before a trainer. None if no one judged all."""
     shared = [{e.rule for e in _at(run, split, step)} for run in runs]
     common = set.intersection(*shared) if shared else set()
     return min(common, key=lambda rule: (rule[0] != OURS, rule[1] != "none", rule), default=None)

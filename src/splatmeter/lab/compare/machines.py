@@ -32,7 +32,7 @@ from splatmeter.lab.samples.student import variance_ratio_tail
 LEVEL = 0.10
 FEWEST_ON_A_MACHINE = 3
 APART = "machines apart"
-"""The method of an estimate that there is not: machines disagree, or nobody can tell."""
+"""The method where there is no estimate: machines disagree, or it cannot be told whether they do."""
 
 Whole = Callable[[Sequence[RunSample], Rules], Comparison]
 Differences = Callable[[Sequence[RunSample]], Sequence[float]]

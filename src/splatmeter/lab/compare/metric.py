@@ -19,7 +19,7 @@ from splatmeter.lab.samples.student import cdf, quantile
 
 FEWEST_SEEDS = 4
 CONFIDENCE, SUPPORTING = 0.95, 0.90
-"""Of *held*: for PSNR at the last step, and for everything that only supports it."""
+"""How sure *held* must be: for PSNR at the last step, and for everything that only supports it."""
 LOST_LEVEL = 0.05
 GROSS = 10.0
 """A loss of this many margins is no luck of a seed: it is lost even where seeds are too few to judge."""

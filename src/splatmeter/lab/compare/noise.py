@@ -121,7 +121,7 @@ def pooled_deviation(own: Estimate, control: Estimate) -> tuple[float, int]:
 
 
 def half_width_of(estimate: Estimate, deviation: float, alpha: float, degrees: int = 0) -> float:
-    """Of the interval that the estimate's method makes from this deviation."""
+    """Half the width of the interval that the estimate's method makes from this deviation."""
     n = estimate.blocks
     if n < 2:
         return math.inf

@@ -3,8 +3,8 @@
 A peak is what the trainer's own high-water mark tells (or, on a card, its allocator's), else the highest of
 samples taken from outside. Peaks often repeat to the byte: that says how even the program is, not how well it
 was measured. So the interval is never narrower than the resolution: a high-water mark is kept in pages and
-summed up per thread, samples may miss what lies between two of them. audit/memory.py objects where a miss of
-more than that was seen.
+summed up per thread, samples may miss what lies between two of them. audit/memory_figures.py objects where
+more than that was missed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STAGES = ("training", "evaluation")
 MARK_BYTES = 1 << 20
 """What a high-water mark of the system may be off by."""
 SAMPLED_SHARE = 0.02
-"""Of a peak that was sampled: what a miss may be before it is objected to."""
+"""How much of a peak sampling may miss before somebody objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def _peak(item: StagePeak) -> Peak | None:
 def memory_figures(
     runs: Sequence[RunSample], reference: str, candidate: str, how: How, controls: Sequence[Figure] = ()
 ) -> tuple[Figure, ...]:
-    """Of every stage that the reference was observed in, sharing one 5 %; `controls` are those of an A/A."""
+    """One for every stage seen in the reference; they share one 5 %. `controls` are those of an A/A."""
     arms = runs_of(runs, reference), runs_of(runs, candidate)
     seen = [stage for stage in STAGES if any(peak_of(run, stage) for run in arms[0])]
     floors = {figure.name: figure.noise for figure in controls}

@@ -95,7 +95,7 @@ def reached(curve: Sequence[Point], psnr: float, tolerance: float = TOLERANCE) -
 
 
 def quality_after(curve: Sequence[Point], seconds: float) -> float | None:
-    """None before the first evaluation: nobody knows."""
+    """None before the first evaluation."""
     if not curve or seconds < curve[0][0]:
         return None
     for (before, low), (after, high) in pairwise(curve):

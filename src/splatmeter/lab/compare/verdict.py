@@ -123,7 +123,7 @@ def may_stop(comparison: Comparison) -> bool:
 
 
 def speed_shown(comparison: Comparison) -> VerdictKind | None:
-    """What is shown of speed alone, whatever quality and objections make of it; None while nothing is."""
+    """What is shown about speed alone, without quality and objections; None while nothing is."""
     if _slower(comparison):
         return VerdictKind.SLOWER
     if _shown_faster(comparison):

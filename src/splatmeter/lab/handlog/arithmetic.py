@@ -101,7 +101,7 @@ def _matches(claim: Claim, low: float, high: float) -> bool:
 
 
 def _turned_fits(claim: Claim, low: float, high: float) -> bool:
-    """Of figures in seconds a step '-12 %' and '12 % faster' are both right."""
+    """Where figures are seconds a step, '-12 %' and '12 % faster' are both right."""
     per_step = claim.after is not None and claim.after.per_step
     return per_step and low <= -claim.direction * claim.quantity.value <= high
 

@@ -14,7 +14,7 @@ from splatmeter.lab.handlog.quantities import Quantity, quantities, with_unit, w
 PEAKS = ("training peak", "evaluation peak", "reported peak")
 METRIC_KEYS = tuple(word_lists.METRIC_NAMES)
 MOST_MENTIONS = 400
-"""Of one paragraph; more is a dump of data."""
+"""The most figures in one paragraph; more is a dump of data."""
 
 
 class Role(str, Enum):

@@ -16,7 +16,7 @@ from splatmeter.lab.samples.finding import Finding, Severity
 from splatmeter.units import duration_text
 
 LEAST, MOST = 0.95, 1.3
-"""Of iterations / speed: less is impossible, more is evaluation and saving, within reason."""
+"""Shares of iterations / speed: less is impossible, more is evaluation and saving, within reason."""
 STRICT, EXACT, FEWEST_EXACT = 1.08, 0.02, 2
 """In a log of which at least so many other phases have exact times, more than this is no evaluation."""
 _MORE_THAN_TRAINING = re.compile(
@@ -62,7 +62,7 @@ class _Timed:
     count: int
     speed: Quantity
     ratios: tuple[float, ...]
-    """Of the time to what the speed gives, in each sense that the time may have."""
+    """The time that is written over the time that the speed gives, in each sense that it may have."""
 
     @property
     def exact(self) -> bool:

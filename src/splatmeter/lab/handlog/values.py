@@ -57,7 +57,7 @@ class Said:
     passage: Passage
     mentions: tuple[Mention, ...]
     heading: str = ""
-    """Of the column it stands in."""
+    """The heading of the column it stands in."""
 
     def values(self, key: str = "") -> list[Mention]:
         return [m for m in self.mentions if m.role is Role.VALUE and (m.key == key or not key)]
@@ -111,7 +111,7 @@ class HandPhase:
         return figure.quantity if figure else None
 
     def figure(self, key: str) -> HandFigure | None:
-        """Of this key; where a log only speaks of 'memory', that is the peak of training."""
+        """The figure for this key; where a log only speaks of 'memory', that is the peak of training."""
         found = self.figures.get(key)
         if found is None and key in (PEAKS[0], PEAKS[2]):
             found = self.figures.get(PEAKS[2] if key == PEAKS[0] else PEAKS[0])
@@ -159,7 +159,7 @@ class HandLog:
     configuration: HandConfiguration
     quality_baseline: Mapping[str, HandFigure]
     tolerance: float | None
-    """Of the quality baseline, as a fraction."""
+    """How much quality may fall below the baseline, as a fraction."""
     phases: tuple[HandPhase, ...]
     table: tuple[TableRow, ...]
     lines: tuple[tuple[int, str], ...]
@@ -169,7 +169,7 @@ class HandLog:
     """What is said outside the phases: summaries, comments, settings."""
     cards: tuple[NamedCard, ...] = ()
     iterations: int | None = None
-    """Of every run, if the log says so once for all."""
+    """What holds for every run, if the log says so once for all."""
 
     called: Names = field(default_factory=lambda: Names([]))
 

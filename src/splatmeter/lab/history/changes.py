@@ -31,7 +31,7 @@ _CHANGES = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Compared:
-    """Two phases in one session: judged by their aim, and with their peaks whatever the aim was."""
+    """Two phases in one session: judged by their aim, and by their peaks as well."""
 
     own: Comparison
     peaks: Comparison

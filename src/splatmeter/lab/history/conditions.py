@@ -79,7 +79,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def described(found: Conditions, protocol: Protocol, machines: int) -> str:
-    """In a sentence; where a scene lies on somebody's disk is nobody's business."""
+    """In a sentence, without saying where a scene lies on this disk."""
     begin, timed = found.steps
     steps = f"iteration {protocol.start_iteration} to {protocol.end_iteration}, {timed} of them timed"
     start = f"from checkpoint {found.start[:8]}" if found.start else "from the points"

@@ -53,7 +53,7 @@ def objections(history: History) -> tuple[str, ...]:
 
 
 def by_chance(history: History) -> str:
-    """How many gains are no wonder among so many comparisons; empty where there was none."""
+    """How many gains chance alone may give in so many comparisons; empty where there was none."""
     newest: dict[str, VerdictKind] = {}
     tested: set[tuple[str, str]] = set()
     for point in history.points:
@@ -143,6 +143,6 @@ def session_text(point: Point) -> str:
 
 
 def listed(sentences: Iterable[str], most: int) -> list[str]:
-    """The first of them; how many more there are is said."""
+    """The first few, and how many more there are."""
     known = list(sentences)
     return known if len(known) <= most else [*known[:most], f"… and {len(known) - most} more."]

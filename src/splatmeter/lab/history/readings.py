@@ -14,7 +14,7 @@ from splatmeter.lab.samples.run_sample import Evaluation, RunSample
 
 
 def readings(runs: Sequence[RunSample], timed: str) -> dict[str, Reading]:
-    """Only what is known; `timed` says how times were taken, empty where nobody did."""
+    """Only what is known; `timed` says how the runs were timed and is empty if they were not."""
     found: dict[str, Reading | None] = {
         "speed": _speed(runs, timed),
         "loss": _mean([run.loss for run in runs], runs[0].backend),

@@ -147,7 +147,7 @@ def goal_of(protocol: Protocol) -> Goal:
 
 
 def _quality_runs(lab: Lab, phases: tuple[str, str], arms: dict[str, Arm], rules: Rules) -> list[RunSample]:
-    """Made for quality alone, of the very same: never for an A/A, whose arms have names of their own."""
+    """Runs made for quality alone that repeat exactly this comparison; an A/A has none."""
 
     def same(other: SessionPlan, runs: list[RunSample]) -> bool:
         return strata.repeats(rules.subject, _subject(other, phases, runs, phases))

@@ -66,7 +66,7 @@ def latest_noise(lab: Lab, plan: SessionPlan, machines: Sequence[str] = ()) -> N
 
 
 def floor_of(control: FoundControl | None, plan: SessionPlan) -> NoiseFloor | None:
-    """Of speed."""
+    """How far apart the two equal arms of the control were in speed."""
     if control is None:
         return None
     told = evidence_so_far if control.runs.until_decided else evidence

@@ -185,7 +185,7 @@ def _environment(result: RunResult) -> dict[str, Any]:
 
 
 def slice_samples(lab: Lab, session: str) -> list[SliceSample]:
-    """Of complete blocks only."""
+    """The slices of complete blocks."""
     found: list[SliceSample] = []
     for path in sorted((lab.sessions / session / "blocks").glob("*/slices.json")):
         record = read_json(path)
@@ -225,7 +225,7 @@ def quality_runs(
     arms: Mapping[str, Arm],
     same: Callable[[SessionPlan, list[RunSample]], bool],
 ) -> list[RunSample]:
-    """Of all ended sessions of this kind with both phases that `same` takes for the same comparison."""
+    """From every ended session of this kind that `same` takes for the same comparison."""
     found: list[RunSample] = []
     for session in sessions_of(lab, *phases, kind=FOR_QUALITY):
         plan = load(lab, session)

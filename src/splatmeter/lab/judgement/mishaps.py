@@ -21,7 +21,7 @@ FEWEST_INTERRUPTED, MOST_INTERRUPTED = 3, 0.25
 
 @dataclass(slots=True)
 class Mishaps:
-    """Of one arm of one session, priming included."""
+    """How the runs of one arm of one session ended, priming included."""
 
     finished: int = 0
     failed: list[str] = field(default_factory=list)

@@ -73,7 +73,7 @@ class Judgements:
         if not rounds:
             raise MissingFile(
                 f"{candidate} has not been measured against {reference};"
-                f" `splatmeter lab ab {reference} {candidate}` does it"
+                f" `splatmeter lab ab {reference} {candidate}` does it."
             )
         name, newest = rounds[0][0], self.comparison(reference, candidate, rounds[0])
         before = [self.comparison(reference, candidate, names) for names in rounds[1:2]]

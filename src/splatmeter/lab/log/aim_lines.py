@@ -34,7 +34,7 @@ def _target(protocol: Protocol) -> str:
 
 
 def dataset_text(protocol: Protocol) -> str:
-    """Of several scenes; empty where there is one."""
+    """The scenes by name where there are several, else empty."""
     names = ", ".join(protocol.scene_names)
     return f"{names} (speeds and ratios: geometric means over them; metrics: means)" if names else ""
 
@@ -106,7 +106,7 @@ def _capital(words: str) -> str:
 
 
 def block_rates(results: Sequence[RunResult]) -> list[float]:
-    """Logs of steps per second, one for each run; of several scenes one for each block, their mean."""
+    """Logs of steps per second, one for each run; with several scenes their mean, one for each block."""
     blocks: dict[tuple[int, str], list[float]] = {}
     for place, result in enumerate(results):
         identity, timing = result.identity, result.timing

@@ -28,7 +28,7 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class KernelReport:
-    """From the builds' own logs. `parent` is whose build stands before the arrows; empty: nobody's."""
+    """From the builds' own logs. `parent` is the phase whose build stands before the arrows, or empty."""
 
     parent: str
     changes: tuple[KernelChange, ...]
@@ -103,7 +103,7 @@ def _figure(kernel: Kernel | None, field: str) -> int | None:
 
 
 def kernel_report(lab: Lab, phase: Phase, session: str = "") -> KernelReport | None:
-    """The phase's kernels beside its parent's; None where its build told of none."""
+    """The phase's kernels beside its parent's; None where its build names none."""
     before = kernels_of(lab, phase.parent, session) if phase.parent else []
     after = kernels_of(lab, phase.name, session)
     if not after:

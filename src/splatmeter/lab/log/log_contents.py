@@ -67,7 +67,7 @@ def document(lab: Lab, known: Judgements | None = None) -> LogDocument:
 
 
 def _chance(lab: Lab, phases: Iterable[LogPhase]) -> tuple[str, ...]:
-    """How many *faster* are no wonder among so many sessions; () where nothing was measured."""
+    """How many *faster* chance alone may give in so many sessions; () where nothing was measured."""
     measured = [phase for phase in phases if phase.verdict]
     sessions = sum(len(sessions_of(lab, phase.parent, phase.name)) for phase in measured if phase.parent)
     told = claims([phase.verdict.kind for phase in measured if phase.verdict], sessions).sentence
@@ -232,7 +232,7 @@ def _machine(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _scene_name(scene: str) -> str:
-    """A log is for others to read: where a scene lies on this machine is nobody's business."""
+    """A log is for others to read, so it does not say where a scene lies on this machine."""
     stated = PurePath(scene)
     return stated.name if stated.is_absolute() or scene.startswith("~") else scene
 

@@ -74,7 +74,7 @@ class LogPhase:
     remark: str = ""
     """A few words for the last column of the table."""
     kernels: KernelReport | None = None
-    """What its build told of its kernels; None where it told nothing."""
+    """What its build says about its kernels; None where it says nothing."""
     aim: str = ""
     """What it is meant to gain, where that is not speed."""
     details: tuple[tuple[str, str], ...] = ()
@@ -86,7 +86,7 @@ class QualityBaseline:
     phase: str
     figure: MetricsFigure
     tolerance: float = 0.005
-    """Of PSNR; the other metrics get what corresponds to it, or what `margins` states."""
+    """The tolerance of PSNR; the other metrics get the one that goes with it, or what `margins` states."""
     split: str = "test"
     margins: Mapping[str, float] = field(default_factory=dict)
 

@@ -17,10 +17,10 @@ from splatmeter.lab.log.log_document import (
 )
 from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
-MARKS = {
+SIGNS_IN_LOGS = {
     VerdictKind.FASTER: "✅",
     VerdictKind.VERIFIED: "✅",
-    VerdictKind.NO_SPEED_UP: "❌",
+    VerdictKind.NO_SPEED_UP: "=",
     VerdictKind.SLOWER: "❌",
     VerdictKind.QUALITY_LOST: "❌",
     VerdictKind.UNDECIDED: "❔",
@@ -34,7 +34,7 @@ MARKS = {
     VerdictKind.LATER: "❌",
     VerdictKind.BETTER: "✅",
     VerdictKind.WORSE: "❌",
-    VerdictKind.NO_GAIN: "❌",
+    VerdictKind.NO_GAIN: "=",
 }
 _METRICS = {
     "l1": ("L1", "{:.6f}", -1),
@@ -165,7 +165,7 @@ def _phase(document: LogDocument, phase: LogPhase) -> Iterator[str]:
 
 def _status(phase: LogPhase) -> str:
     if phase.verdict:
-        return f"{MARKS[phase.verdict.kind]} {phase.verdict.kind.value.upper()}"
+        return f"{SIGNS_IN_LOGS[phase.verdict.kind]} {phase.verdict.kind.value.upper()}"
     return inline(phase.state).upper() if phase.state else ""
 
 

@@ -21,7 +21,7 @@ HELD_BACK = {
 SLOWED_BY_HEAT = ("hardware slowdown", "heat (driver)", "heat (hardware)", "power brake")
 """What no card does at ease; a power cap is everyday life on many."""
 STEADY = 0.02
-"""Of its highest clock: what a locked clock may move, a few of its steps."""
+"""A share of its highest clock: a locked clock may move by a few of its steps."""
 RARE = 0.01
 
 
@@ -63,7 +63,7 @@ def card_summary(states: Sequence[CardState]) -> dict[str, Any]:
 
 
 def merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of several runs: the lowest and highest of all, and the mean share of what held the card back."""
+    """Several runs as one: the lowest and highest of all, and the mean share of what held the card back."""
     found: dict[str, Any] = {}
     for name in ("graphics_mhz", "memory_mhz", "celsius", "watts"):
         told = [record[name] for record in records if record.get(name)]

@@ -199,7 +199,7 @@ def short_name(shown: str) -> str:
 
 
 def short_names(shown: Mapping[str, str]) -> dict[str, str]:
-    """Of readable names by mangled ones; where two would read the same, both stay long."""
+    """Mangled name -> short readable name; where two would read the same, both stay long."""
     short = {name: short_name(text) for name, text in shown.items()}
     texts = list(short.values())
     return {name: text if texts.count(text) == 1 else shown[name] for name, text in short.items()}

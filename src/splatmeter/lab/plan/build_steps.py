@@ -29,12 +29,12 @@ def build_words(stated: Sequence[str]) -> tuple[str, ...]:
         try:
             words = shlex.split(words[0])
         except ValueError as problem:
-            raise UsageError(f"--build {stated[0]!r} cannot be read: {str(problem).lower()}") from None
+            raise UsageError(f"--build {stated[0]!r} cannot be read: {str(problem).lower()}.") from None
     for word in words:
         if word in _OF_A_SHELL:
             raise UsageError(
                 f"--build runs commands without a shell, so {word!r} means nothing there; only '&&' does."
-                " Put them into a script, or write: --build \"sh -c '...'\""
+                " Put them into a script, or write: --build \"sh -c '...'\"."
             )
     build_steps(words)
     return tuple(words)
@@ -51,7 +51,7 @@ def build_steps(words: Sequence[str]) -> list[BuildStep]:
             rest.pop(0)
         if not rest:
             raise UsageError(
-                f"--build {' '.join(words)!r} lacks a command; write for example 'pip install .'"
+                f"--build {' '.join(words)!r} lacks a command; write for example 'pip install .'."
             )
         steps.append(BuildStep(tuple(rest), variables))
     return steps

@@ -61,7 +61,7 @@ class Phase:
     adopted_because: str = ""
     """Why, where the evidence alone would not have allowed it."""
     aim: str = ""
-    """What it is meant to gain (compare/aims.py); empty: speed."""
+    """What it is meant to gain (samples/aim.py); empty: speed."""
 
     def differs(self) -> bool:
         """Whether anything at all distinguishes this phase from its parent."""
@@ -73,21 +73,21 @@ def check_phase(phase: Phase) -> Phase:
     if not _NAME.fullmatch(phase.name):
         raise UsageError(
             f"{phase.name!r} cannot name a phase; use letters, digits, '.', '_', '+', '-'"
-            " (a --title may say more)"
+            " (a --title may say more)."
         )
     if phase.state not in STATES:
-        raise UsageError(f"{phase.state!r} is not a state; there are {', '.join(STATES)}")
+        raise UsageError(f"{phase.state!r} is not a state; there are {', '.join(STATES)}.")
     if phase.state == "on hold" and not phase.reason:
-        raise UsageError(f"{phase.name} cannot be put on hold without a reason; add --reason")
+        raise UsageError(f"{phase.name} cannot be put on hold without a reason; add --reason.")
     for change in phase.changes:
         if change not in CHANGES:
             raise UsageError(
-                f"{change!r} is not something a phase can declare; there are {', '.join(CHANGES)}"
+                f"{change!r} is not something a phase can declare; there are {', '.join(CHANGES)}."
             )
     if phase.aim and phase.aim not in AIMS:
-        raise UsageError(f"{phase.aim!r} is not an aim; there are {', '.join(AIMS)}")
+        raise UsageError(f"{phase.aim!r} is not an aim; there are {', '.join(AIMS)}.")
     if phase.parent == phase.name:
-        raise UsageError(f"{phase.name} cannot be its own parent")
+        raise UsageError(f"{phase.name} cannot be its own parent; choose another.")
     return phase
 
 
@@ -122,7 +122,7 @@ class Phases:
         if not path.exists():
             known = ", ".join(self.names()) or "none yet"
             raise MissingFile(
-                f"there is no phase {name!r} here ({known}); `splatmeter lab phase add {name}` makes it"
+                f"There is no phase {name!r} here ({known}); `splatmeter lab phase add {name}` makes it."
             )
         return self._read(path)
 
@@ -131,7 +131,7 @@ class Phases:
         path = self._path(phase.name)
         if path.exists():
             raise UsageError(
-                f"phase {phase.name} exists already in {path}; choose another name or edit that file"
+                f"Phase {phase.name} exists already in {path}; choose another name or edit that file."
             )
         if phase.parent:
             self.get(phase.parent)
@@ -157,7 +157,7 @@ class Phases:
             above = self.get(chain[-1].parent)
             if any(above.name == phase.name for phase in chain):
                 raise InputError(
-                    f"the parents of {name} run in a circle at {above.name}; correct {self._path(name)}"
+                    f"The parents of {name} run in a circle at {above.name}; correct {self._path(name)}."
                 )
             chain.append(above)
         return chain[::-1]
@@ -171,13 +171,13 @@ class Phases:
 
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
-            raise UsageError(f"{name!r} cannot name a phase; use letters, digits, '.', '_', '+', '-'")
+            raise UsageError(f"{name!r} cannot name a phase; use letters, digits, '.', '_', '+', '-'.")
         return self.folder / f"{name}.toml"
 
     def _read(self, path: Path) -> Phase:
         entries = {"name": path.stem, **phase_entries(path, toml.read_toml(path))}
         if entries["name"] != path.stem:
-            raise InputError(f"{path}: the phase calls itself {entries['name']!r}; file and name must agree")
+            raise InputError(f"{path}: the phase calls itself {entries['name']!r}; file and name must agree.")
         return check_phase(Phase(**entries))
 
 
@@ -186,7 +186,7 @@ def phase_entries(path: Path, entries: Mapping[str, Any]) -> dict[str, Any]:
     known = [item.name for item in dataclasses.fields(Phase)]
     for key in entries:
         if key not in known:
-            raise InputError(f"{path}: a phase has no {key!r}; it has {', '.join(known)}")
+            raise InputError(f"{path}: a phase has no {key!r}; it has {', '.join(known)}.")
     return {key: _typed(path, key, item) for key, item in entries.items()}
 
 
@@ -201,7 +201,7 @@ def _typed(path: Path, key: str, item: Any) -> Any:
     if key not in _LISTS and key != "environment" and isinstance(item, str):
         return item
     raise InputError(
-        f"{path}: {key} cannot be {item!r}; {'a list of texts' if key in _LISTS else 'a text'} is expected"
+        f"{path}: {key} cannot be {item!r}; {'a list of texts' if key in _LISTS else 'a text'} is expected."
     )
 
 
@@ -232,6 +232,6 @@ def stated_variables(text: list[str]) -> dict[str, str]:
     for entry in text:
         name, equals, setting = entry.partition("=")
         if not name or (not equals and name not in os.environ):
-            raise UsageError(f"{entry!r} is not NAME=VALUE")
+            raise UsageError(f"{entry!r} is not NAME=VALUE; write for example OMP_NUM_THREADS=4.")
         found[name] = setting if equals else os.environ[name]
     return found

@@ -59,8 +59,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        raise MissingFile(f"{path} does not exist; `splatmeter lab init` makes a new lab") from None
+        raise MissingFile(f"{path} does not exist; `splatmeter lab init` makes a new lab.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise InputError(
-            f"{path} is not valid TOML: {problem}. Correct it by hand; nothing was changed"
+            f"{path} is not valid TOML: {problem}. Correct it by hand; nothing was changed."
         ) from None

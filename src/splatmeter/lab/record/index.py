@@ -89,7 +89,7 @@ class Index:
         except sqlite3.DatabaseError as problem:
             if isinstance(problem, sqlite3.OperationalError):
                 raise OutputError(
-                    f"cannot open {self.lab.index_file}: {problem}; check the folder's rights"
+                    f"Cannot open {self.lab.index_file}: {problem}; check the folder's rights."
                 ) from None
         with locked(self.lab.root / ".index.lock", "the index"):
             for suffix in ("", "-wal", "-shm"):
@@ -274,7 +274,7 @@ def query(lab: Lab, text: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         except (sqlite3.Error, sqlite3.Warning) as problem:
             tables = ", ".join(TABLE_NAMES)
             raise InputError(
-                f"the query was refused: {problem}. `lab sql` only reads; tables: {tables}"
+                f"The query was refused: {problem}. `lab sql` only reads; tables: {tables}."
             ) from None
 
 

@@ -72,7 +72,7 @@ class Lab:
         if not self.protocol_file.exists():
             raise MissingFile(
                 f"{self.root} is not a lab (it has no protocol.toml);"
-                " `splatmeter lab init --scene SCENE` makes one, --lab DIR names another"
+                " `splatmeter lab init --scene SCENE` makes one, --lab DIR names another."
             )
         return self
 
@@ -127,7 +127,7 @@ def locked(path: Path, what: str, wait: bool = False) -> Iterator[None]:
         lock = FileLock(path, timeout=-1 if wait else 0, thread_local=False).acquire()
     except Timeout:
         raise OutputError(
-            f"{what} is in use by another process; wait for it, or end it, and try again"
+            f"{what} is in use by another process; wait for it, or end it, and try again."
         ) from None
     with lock:
         yield

@@ -227,7 +227,7 @@ def result_from_text(text: str) -> RunResult:
 
 
 def evaluations_from(record: Mapping[str, Any]) -> tuple[RunEvaluation, ...]:
-    """Of a result, or of a file among the lab's judgements."""
+    """The evaluations in a result, or in a file among the lab's judgements."""
     return tuple(_made(RunEvaluation, item) for item in record.get("evaluations") or ())
 
 

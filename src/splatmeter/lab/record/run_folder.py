@@ -23,7 +23,7 @@ RESULT = "result.json"
 EVENTS = "events.jsonl"
 PROCESS = "process.json"
 BLOCK = "block.json"
-"""Of an attempt at a block, beside its runs: written when all of them have their results."""
+"""Lies beside the runs of an attempt at a block: written when all of them have their results."""
 
 
 class RunFolder:
@@ -79,8 +79,8 @@ def _told_in_a_sentence(path: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         raise OutputError(
-            f"cannot write what the run says into {path}: {problem.strerror}. The run is lost; free some"
-            " space and `splatmeter lab resume`"
+            f"Cannot write what the run says into {path}: {problem.strerror}. The run is lost; free some"
+            " space and `splatmeter lab resume`."
         ) from None
 
 

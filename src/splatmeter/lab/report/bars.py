@@ -76,7 +76,7 @@ def _bar(times: PassTimes, names: list[str], x: Scale, place: tuple[float, float
 
 
 def _pieces(times: PassTimes, names: list[str]) -> list[tuple[str, float]]:
-    """In the order of `names`; what has no name of its own goes to the last of them."""
+    """In the order of `names`; whatever has no name of its own goes to the last one."""
     pieces = {name: times.milliseconds.get(name, 0.0) for name in names}
     unnamed = sum(value for name, value in times.milliseconds.items() if name not in pieces)
     if "other passes" in pieces:

@@ -56,8 +56,8 @@ class Panel:
 
 
 def panels(track: Track) -> list[Panel]:
-    """Of every figure that is known; speed as its ratio to the first arm of each session, because it/s of two
-    sessions do not compare.
+    """One panel for every figure that is known. Speed is shown as the ratio to the first arm of each session,
+    because it/s of two sessions do not compare.
     """
     found: list[Panel] = []
     for kind in track.known():

@@ -18,7 +18,7 @@ NOTE = (
 
 
 def kernel_tables(phases: Iterable[LogPhase]) -> Markup:
-    """One table a phase, changed kernels first; empty if no build told of any."""
+    """One table a phase, changed kernels first; empty if no build names any."""
     parts = [_phase(phase.name, phase.kernels) for phase in phases if phase.kernels]
     return join([tag("p", NOTE, class_="muted"), *parts]) if parts else Markup("")
 

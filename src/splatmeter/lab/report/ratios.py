@@ -121,7 +121,7 @@ def _figure_rows(found: Judged, part: Comparison, candidate: str, reference: str
 def _blocks(
     lab: Lab, found: Judged, reference: str, candidate: str, part: Comparison | None = None
 ) -> tuple[BlockRatio, ...]:
-    """The same log ratios that were judged, each with its block and the runs of it; of a part, or of all."""
+    """The log ratios that were judged, each with its block and its runs: those of a part, or all."""
     plan = load(lab, found.session)
     named = labels(plan, reference, candidate)
     measured = strata.measured(lab, found.sessions, {name: Arm(name) for name in named})

@@ -97,7 +97,7 @@ def _one_of_several(scene: str) -> list[str]:
 
 
 def _pairs(runs: list[Stored], scene: str) -> list[tuple[str, RunResult]]:
-    """Of one scene: what happened inside runs of different ones does not go into one picture."""
+    """The runs of one scene: those of different scenes do not belong in one chart."""
     return [(item.run, item.result) for item in runs if item.result.identity.scene == scene]
 
 
@@ -166,7 +166,7 @@ def _failures(stored: list[Stored]) -> tuple[Finding, ...]:
     return tuple(
         Finding(
             "failed run",
-            f"{item.phase}: {item.result.message or 'ended early'}.",
+            f"{item.phase}: {(item.result.message or 'ended early').rstrip('.')}.",
             Severity.NOTE,
             item.run,
         )
@@ -202,7 +202,7 @@ def _hand_kept(lab: Lab) -> tuple[Finding, ...]:
 
 
 def _machine(lab: Lab, stored: list[Stored]) -> dict[str, str]:
-    """Of the newest run; nothing that names the machine."""
+    """What the newest run ran on, without anything that names the machine."""
     if not stored:
         return {}
     record = read_json(lab.sessions / stored[0].run / "environment.json") or {}

@@ -42,7 +42,7 @@ class RunRow:
     loss: float | None = None
     gaussians: int | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Of the last evaluation on held-out views (else on training views)."""
+    """From the last evaluation on held-out views, or on training views if there is no other."""
     training_peak_bytes: int | None = None
     evaluation_peak_bytes: int | None = None
     scene: str = ""
@@ -83,7 +83,7 @@ class RatioRow:
     scenes: tuple[RatioRow, ...] = ()
     machines: tuple[RatioRow, ...] = ()
     figures: tuple[RatioRow, ...] = ()
-    """Of its aim, where that is not speed alone; above 1 the candidate gains."""
+    """What it aims at, where that is not speed alone; above 1 the candidate gains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class ReportDocument:
     passes: tuple[PassTimes, ...] = ()
     pictures: tuple[Picture, ...] = ()
     model: ModelPage | None = None
-    """Of the best arm that kept its model."""
+    """The model of the best arm that kept one."""
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     noise: str = ""
@@ -191,7 +191,7 @@ class ReportDocument:
         return {phase.name: number for number, phase in enumerate(self.phases)}
 
     def best(self) -> str:
-        """The phase with the best pictures; of equals the latest, the faster one if all went well."""
+        """The phase with the highest PSNR; if two are equal, the later one."""
         rated = [
             (round(figures[-1].metrics.get("psnr", -1.0), 4), number, phase.name)
             for number, phase in enumerate(self.phases)

@@ -165,7 +165,7 @@ def _phase(phase: LogPhase, document: ReportDocument) -> Markup:
 
 
 def _emphasised(words: str) -> Markup:
-    """Of Markdown only **this**; the rest stands as it was written."""
+    """Only **this** is taken for Markdown; the rest stands as it was written."""
     parts = words.split("**")
     if len(parts) % 2 == 0:
         return text(words)

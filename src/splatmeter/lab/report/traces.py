@@ -75,7 +75,7 @@ def _evaluations(progress: list[Progress], result: RunResult) -> tuple[tuple[flo
 
 
 def memory_traces(sessions: Path, runs: Runs) -> list[MemoryTrace]:
-    """Of one run, sampled from outside; else what the trainer said of itself; else nothing."""
+    """One run, sampled from outside; without samples, what the trainer said of itself."""
     chosen = representative([r for r in runs if (sessions / r[0] / "memory.csv").exists()]) or representative(
         runs
     )

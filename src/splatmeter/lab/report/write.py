@@ -44,7 +44,7 @@ def write_report(
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise OutputError(
-            f"cannot make the folder {path.parent}: {problem.strerror}; choose another"
+            f"Cannot make the folder {path.parent}: {problem.strerror}; choose another."
         ) from None
     write_text(path, text)
     return path.stat().st_size
@@ -59,9 +59,9 @@ class KeptModel:
     path: Path
     target: Path
     psnr: float = -math.inf
-    """Of its last evaluation; minus infinity where there is none."""
+    """PSNR at its last evaluation; minus infinity where there is none."""
     scene: str = ""
-    """Of several; models of one of them are shown beside each other."""
+    """Which one, where there are several; only models of one scene are shown beside each other."""
 
     @property
     def page(self) -> Path:
@@ -69,7 +69,7 @@ class KeptModel:
 
 
 def kept_models(lab: Lab) -> list[KeptModel]:
-    """Of each phase the newest counted run whose model is still there; of several scenes, the first."""
+    """For each phase the newest counted run whose model is still there, on the first scene."""
     found: list[KeptModel] = []
     first = next(iter(lab.protocol().scene_names), "")
     for name in lab.phases.names():
@@ -83,7 +83,7 @@ def kept_models(lab: Lab) -> list[KeptModel]:
 
 
 def best_model(lab: Lab) -> KeptModel | None:
-    """The one of the highest PSNR; of equals the latest phase."""
+    """The model with the highest PSNR; if two are equal, that of the later phase."""
     found = kept_models(lab)
     return max(reversed(found), key=lambda model: model.psnr) if found else None
 
@@ -103,7 +103,7 @@ def _finished_page(page: Path, note: str, folder: Path) -> ModelPage:
 
 
 def kept_renders(lab: Lab) -> list[Source]:
-    """Of each phase the newest counted run with renders: its own, or those `lab report --render` made."""
+    """For each phase the newest counted run with renders: its own, or those `lab report --render` made."""
     found: list[Source] = []
     for name in lab.phases.names():
         for run, _ in _counted(lab, name):

@@ -29,5 +29,5 @@ AIMS = tuple(aim.value for aim in Aim)
 
 
 def aim_of(word: str) -> Aim:
-    """Of a phase; one that says nothing aims at speed."""
+    """What a phase aims at; one that says nothing aims at speed."""
     return Aim(word) if word else Aim.SPEED

@@ -64,13 +64,13 @@ class Evaluation:
     images: tuple[str, ...] = ()
     """Names of the views that were judged."""
     model_sha256: str = ""
-    """Of the model that was judged, where it was written; empty if unknown."""
+    """Hash of the model that was judged; empty if none was written."""
     judged_by: str = ""
     """'splatmeter eval', or the trainer that printed it: only figures of one judge compare."""
     exposure: str = "none"
     """By which protocol the exposure of photos was treated: only figures of one protocol compare."""
     clock_seconds: float | None = None
-    """Of the training clock since the start of the run; None where it is not known."""
+    """What the training clock said, counted from the start of the run; None where it is not known."""
 
     @property
     def rule(self) -> tuple[str, str]:
@@ -168,7 +168,7 @@ class RunSample:
     warnings: tuple[str, ...] = ()
     """What trainer and adapter warned of."""
     clocks: Clocks | None = None
-    """None where nobody but the lab held the watch (slices), and in results of older versions."""
+    """None where only the lab kept time (slices), and in results of older versions."""
     code: str = ""
     """Hash of the contents of its program; empty if nothing could be identified."""
     environment: Mapping[str, Any] = field(default_factory=dict)
@@ -182,7 +182,7 @@ class RunSample:
     """False for a fused step, which never has all gradients at once."""
     peaks: tuple[StagePeak, ...] = ()
     total_peak_bytes: int | None = None
-    """Of the whole run, seen from outside: by samples of the tree and by what the system counted."""
+    """The highest in the whole run, seen from outside: by samples of the tree and by the system."""
     card_bytes: int | None = None
     on_a_card: bool = False
     """The trainer works on a graphics card; what slows it down may be memory that spilled from it."""
@@ -198,7 +198,7 @@ class RunSample:
     spill: str = ""
     """What the counters say of memory that ran over from the card."""
     card_warnings: tuple[str, ...] = ()
-    """What the card's clocks and heat make one doubt; () where it was not used, or nobody looked."""
+    """Doubts that the card's clocks and heat raise; () where the card was not used or not watched."""
 
     @property
     def steps_per_second(self) -> float:
@@ -237,9 +237,9 @@ class Subject:
 
     protocol: str = ""
     definitions: tuple[str, ...] = ()
-    """Of reference and candidate: hashes of what their phases had declared when the session began."""
+    """Hashes of what reference and candidate had declared when the session began."""
     code: tuple[tuple[str, ...], ...] = ()
-    """Of reference and candidate, machine by machine: the hashes of all code that their runs executed."""
+    """Hashes of all code that the runs executed: reference and candidate, machine by machine."""
     machines: tuple[str, ...] = ()
     """Where there were several."""
 

@@ -33,7 +33,7 @@ class VerdictKind(str, Enum):
 
     @property
     def exit_code(self) -> int:
-        """Of `lab gate`: 0 go, 1 stop, 2 nobody knows yet, 3 somebody must look."""
+        """What `lab gate` returns: 0 go, 1 stop, 2 nobody knows yet, 3 somebody must look."""
         return _EXIT_CODES[self]
 
 
@@ -73,7 +73,7 @@ class Verdict:
     more_seeds: int | None = None
     """About how many more pairs of runs with seeds of their own settle quality; they need no timing."""
     gain: VerdictKind | None = None
-    """Of a verified one: what came twice."""
+    """Which gain came twice, where the verdict is *verified*."""
 
     @property
     def exit_code(self) -> int:

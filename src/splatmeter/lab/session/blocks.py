@@ -15,7 +15,7 @@ from splatmeter.lab.record.result import RunResult
 
 REPEATED = "repeated.json"
 SUPERSEDED = "superseded.json"
-"""Of an attempt that was thought dead and ended after another had taken its place: kept, never counted."""
+"""Marks an attempt that was thought dead and ended after another took its place: kept, never counted."""
 _BLOCK = re.compile(r"(\d+)\.(\d+)")
 _MOST_AT_ONCE = 100
 
@@ -32,10 +32,10 @@ def claimed(folder: Path, block: int) -> int:
             continue
         except OSError as problem:
             raise OutputError(
-                f"cannot write {made}: {problem.strerror}; free some space or choose another place"
+                f"Cannot write {made}: {problem.strerror}; free some space or choose another place."
             ) from None
         return attempt
-    raise OutputError(f"{folder} is written by others at the same time; end them and try again")
+    raise OutputError(f"{folder} is written by others at the same time; end them and try again.")
 
 
 def disturbance(protocol: Protocol, results: Sequence[RunResult]) -> str:

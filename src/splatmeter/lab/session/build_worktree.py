@@ -40,8 +40,8 @@ def build(words: tuple[str, ...], shop: Workshop) -> None:
             code = _run(arguments, shop, file.fileno(), step.variables)
             if code:
                 raise InputError(
-                    f"the build `{' '.join(step.arguments)[:100]}` ended with {code}:"
-                    f" {_complaint(unfinished)}; all that it printed is in {unfinished}"
+                    f"The build `{' '.join(step.arguments)[:100]}` ended with {code}:"
+                    f" {_complaint(unfinished)}; all that it printed is in {unfinished}."
                 )
     unfinished.replace(shop.log)
 
@@ -69,7 +69,7 @@ def _run(arguments: tuple[str, ...], shop: Workshop, output: int, variables: Map
     except OSError as problem:
         raise MissingFile(
             f"{arguments[0]} cannot be started in {shop.source}: {problem.strerror};"
-            " correct the phase's build"
+            " correct the phase's build."
         ) from None
     return answer.returncode
 

@@ -102,13 +102,13 @@ class JobSession:
         """The first problem is told; blocks that run are let through, because they are evidence too."""
         self._problem = self._problem or (
             f"{words.rstrip('.')}. What it printed is in {job.path}; `splatmeter lab resume` tries the block"
-            " again"
+            " again."
         )
         self._left.clear()
         crew.stop_what_waits()
 
     def _clear_away(self) -> None:
-        """What jobs of before have left, unless one of them may still be at work."""
+        """Removes what earlier jobs have left, unless one of them may still be running."""
         jobs = [job for block in range(self.plan.blocks) for job in self._alive(block)]
         if jobs:
             return

@@ -43,7 +43,7 @@ class CardWatch:
         self._looked = self._begin - LOOK_SECONDS
 
     def look(self) -> int | None:
-        """Bytes used on the card by everybody; its state too, now and then."""
+        """Bytes that all processes use on the card; now and then it also notes the card's state."""
         if self.card is None:
             return None
         now = time.perf_counter()
@@ -93,7 +93,7 @@ def _cell(value: float | None) -> str:
 
 
 def card_facts(variables: Mapping[str, str], words: Sequence[str] = ()) -> dict[str, Any]:
-    """Of the card that a command with these variables will use; {} where none can be seen."""
+    """Facts about the card that a command with these variables will use; {} where none can be seen."""
     found = cards()
     try:
         card = which_card(found, variables, words).card

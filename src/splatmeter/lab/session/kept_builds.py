@@ -37,7 +37,7 @@ def keep(session: Path, phase: str, made: Built) -> None:
 
 
 def _record(lab: Lab, phase: str, session: str) -> dict[str, Any]:
-    """Of the phase's build in that session, else of its newest one; {} where no build told of kernels."""
+    """What was kept of the phase's build in that session, or of its newest one; {} if none names kernels."""
     sessions = [session] if session else []
     sessions += [name for name in reversed(in_order(lab)) if name != session]
     for name in sessions:

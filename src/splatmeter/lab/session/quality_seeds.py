@@ -25,8 +25,8 @@ def first_seed(lab: Lab, phases: Sequence[str]) -> int:
     for phase in phases:
         if not seeds(protocol, lab.phases.lineage(phase)).can_be_set:
             raise UsageError(
-                f"the trainer of {phase} takes no seed, so more runs would repeat the same one; put {{seed}} "
-                "into its command, or set shift_seeds in protocol.toml (mip-splatting and 3dgs)"
+                f"The trainer of {phase} takes no seed, so more runs would repeat the same one; put {{seed}} "
+                "into its command, or set shift_seeds in protocol.toml (mip-splatting and 3dgs)."
             )
     used = protocol.seed + protocol.seeds - 1  # what a session on speed will go through
     for row in Index(lab).rows("SELECT phase, result FROM runs WHERE counted = 1"):

@@ -186,7 +186,7 @@ class Run:
 
     @property
     def cpu_seconds(self) -> float:
-        """Of the process that has ended; 0 before."""
+        """CPU time of the process once it has ended; 0 before."""
         return self._end.cpu_seconds if self._end else 0.0
 
     def last_step(self) -> int:

@@ -277,8 +277,8 @@ def _refuse_failed(result: RunResult, run: Run) -> None:
     tail = _last_line(run.spec.folder / "stderr.txt")
     reason = result.message or result.status
     raise SplatmeterError(
-        f"{run.spec.identity.arm} did not finish: {reason}{f' ({tail})' if tail else ''}."
-        f" Everything it printed is in {run.spec.folder}; `splatmeter lab resume` tries the block again"
+        f"{run.spec.identity.arm} did not finish: {reason.rstrip('.')}{f' ({tail})' if tail else ''}."
+        f" Everything it printed is in {run.spec.folder}; `splatmeter lab resume` tries the block again."
     )
 
 

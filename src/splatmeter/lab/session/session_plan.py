@@ -44,12 +44,12 @@ class Wishes:
     """Seconds per slice; 0: whole runs."""
     seed: int | None = None
     iterations: int = 0
-    """Of a single recorded run, instead of the protocol's; 0: the protocol's."""
+    """How long a single recorded run is; 0: as long as the protocol says."""
     prime: bool = True
     keep_models: bool = False
     monitor: bool = True
     first_seed: int | None = None
-    """Of runs for quality alone: every pair has a seed of its own."""
+    """Where runs for quality alone begin to count seeds: every pair has one of its own."""
     jobs: dict[str, Any] = field(default_factory=dict)
     """Where blocks are jobs of a cluster: see SessionPlan.jobs."""
 
@@ -83,7 +83,7 @@ class SessionPlan:
     """{} where the lab runs the blocks itself; else `on` (slurm, local), `at_once`, `minutes`, `options`."""
 
     def seed(self, block: int) -> int:
-        """Of all arms of a block; priming, block -1, has that of the first."""
+        """The seed that all arms of a block share; priming, block -1, has that of the first block."""
         if self.first_seed is not None:
             return self.first_seed + max(0, block)
         return self.protocol["seed"] + max(0, block) % self.protocol["seeds"]
@@ -125,15 +125,15 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
         blocks = wishes.blocks or MOST_BLOCKS_UNDECIDED
     if kind not in ("record", "quality") and blocks < FEWEST_BLOCKS:
         raise UsageError(
-            f"{blocks} blocks cannot decide anything; at least {FEWEST_BLOCKS} are needed (10 below 5 %)"
+            f"{blocks} blocks cannot decide anything; at least {FEWEST_BLOCKS} are needed (10 below 5 %)."
         )
     if kind == "overhead" and (wishes.slices or not wishes.monitor):
         raise UsageError(
-            "the monitor's cost is measured by whole runs with it and without it: leave out --slices"
-            " (it watches while its arm stands still, too) and --no-monitor"
+            "The monitor's cost is measured by whole runs with it and without it: leave out --slices"
+            " (it watches while its arm stands still, too) and --no-monitor."
         )
     if wishes.slices and len(phases) != 2:
-        raise UsageError("--slices alternates between exactly two arms; use it with `lab ab` or `lab aa`")
+        raise UsageError("--slices alternates between exactly two arms; use it with `lab ab` or `lab aa`.")
     check_aims(protocol, [lineage[-1] for lineage in lineages.values()], wishes)
     name = f"{_stamp()}-{kind}-{secrets.token_hex(2)}"
     plan = SessionPlan(
@@ -164,29 +164,30 @@ def make(lab: Lab, kind: str, phases: list[str], wishes: Wishes) -> SessionPlan:
 def check_aims(protocol: Protocol, phases: list[Phase], wishes: Wishes) -> None:
     """What an aim needs must be stated before anything runs."""
     if wishes.slices and protocol.scenes:
-        raise UsageError("--slices is for one scene: leave it out where a protocol has several")
+        raise UsageError("--slices is for one scene: leave it out where a protocol has several.")
     for phase in phases:
         aim = aim_of(phase.aim)
         if aim is Aim.SPEED:
             continue
         if wishes.slices:
             raise UsageError(
-                f"{phase.name} aims at {aim.value}, of which slices tell nothing: leave out --slices"
+                f"{phase.name} aims at {aim.value}, of which slices tell nothing: leave out --slices."
             )
         if aim.of_memory and not wishes.monitor:
-            raise UsageError(f"{phase.name} aims at {aim.value}: leave out --no-monitor")
+            raise UsageError(f"{phase.name} aims at {aim.value}: leave out --no-monitor.")
         if not aim.of_a_trajectory:
             continue
         if wishes.until_decided:
             raise UsageError(
-                f"{phase.name} aims at {aim.value}, which is judged once: leave out --until-decided"
+                f"{phase.name} aims at {aim.value}, which is judged once: leave out --until-decided."
             )
         scenes = [protocol.of_scene(name) for name in protocol.scene_names or ("",)]
         stated = [scene.target_psnr if aim is Aim.TIME else scene.after_seconds for scene in scenes]
         if not protocol.evaluate_every or not all(stated):
             key = "target_psnr" if aim is Aim.TIME else "after_seconds"
             raise UsageError(
-                f"{phase.name} aims at {aim.value}: state evaluate_every and {key} in [aims] of protocol.toml"
+                f"{phase.name} aims at {aim.value}; state evaluate_every and {key} in [aims] of"
+                " protocol.toml."
             )
 
 
@@ -195,7 +196,7 @@ def anew(lab: Lab, old: SessionPlan) -> SessionPlan:
     nothing: a session must not end when its figures please somebody.
     """
     if (old.folder(lab) / "ended.json").exists():
-        raise UsageError(f"{old.session} has ended; a new `splatmeter lab {old.kind}` measures again")
+        raise UsageError(f"{old.session} has ended; a new `splatmeter lab {old.kind}` measures again.")
     wishes = Wishes(
         old.blocks,
         old.until_decided,
@@ -222,7 +223,9 @@ def _stamp() -> str:
 def _of_length(protocol: Protocol, kind: str, iterations: int) -> Protocol:
     """Arms of a comparison share the protocol's length; a recorded run is compared with nothing."""
     if kind != "record":
-        raise UsageError("only a recorded run may have a length of its own; edit iterations in protocol.toml")
+        raise UsageError(
+            "Only a recorded run may have a length of its own; edit iterations in protocol.toml."
+        )
     return check_protocol(dataclasses.replace(protocol, iterations=iterations))
 
 
@@ -238,18 +241,20 @@ def _arms(kind: str, phases: list[str]) -> tuple[ArmPlan, ...]:
 
 def load(lab: Lab, session: str) -> SessionPlan:
     if not session or "/" in session or "\\" in session or session.startswith("."):
-        raise UsageError(f"{session!r} does not name a session; `splatmeter lab ls` shows them")
+        raise UsageError(f"{session!r} does not name a session; `splatmeter lab ls` shows them.")
     path = lab.sessions / session / "session.json"
     record = read_json(path)
     if record is None:
         raise MissingFile(
-            f"there is no session {session!r} in {lab.sessions}; `splatmeter lab ls` shows them"
+            f"There is no session {session!r} in {lab.sessions}; `splatmeter lab ls` shows them."
         )
     try:
         record["arms"] = tuple(ArmPlan(**arm) for arm in record["arms"])
         return SessionPlan(**record)
     except (TypeError, KeyError) as problem:
-        raise InputError(f"{path} was written by another version of the lab: {problem}") from None
+        raise InputError(
+            f"{path} was written by another version of the lab ({problem}); read it with that version."
+        ) from None
 
 
 def protocol_of(plan: SessionPlan) -> Protocol:

@@ -36,7 +36,7 @@ class Slices:
 
         if not hasattr(signal, "SIGSTOP"):
             raise UsageError(
-                "--slices needs SIGSTOP, which this system does not have; lengthen the runs instead"
+                "--slices needs SIGSTOP, which this system does not have; lengthen the runs instead."
             )
         self.runs = runs
         self.seconds = seconds

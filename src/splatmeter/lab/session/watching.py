@@ -137,7 +137,7 @@ def _why(samples: bool) -> dict[str, str]:
 
 
 def throttle_count() -> int:
-    """How often a processor has been slowed down because of heat since the start; 0 where nobody counts."""
+    """How often heat has slowed a processor down since the start; 0 where the system does not count."""
     counts = _CORES.glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
     return sum(int(path.read_text() or 0) for path in counts)
 
