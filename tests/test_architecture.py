@@ -1,4 +1,4 @@
-"""The tree spells two sentences; a package may use the packages before it and never one after it."""
+"""The tree spells two sentences; a word may use the words before it and never one after it."""
 
 from __future__ import annotations
 
