@@ -250,7 +250,7 @@ def test_scenes_survive_being_written_and_read(tmp_path: Path) -> None:
     assert protocols.read_protocol(path) == made
     assert made.of_scene("a").resolution == 2 and made.of_scene("b").checkpoint.startswith("start/b/")
     assert made.fingerprint() != Protocol().fingerprint()
-    with pytest.raises(UsageError, match="two scenes are called a"):
+    with pytest.raises(UsageError, match="Two scenes are called a"):
         protocols.check_protocol(
             dataclasses.replace(made, scenes=(SceneEntry("a", "x"), SceneEntry("a", "y")))
         )
