@@ -14,14 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
-from splatmeter.lab.compare.aims import Aim, Figure, How, estimated
+from splatmeter.lab.compare.aim_figures import Figure, How, estimated
+from splatmeter.lab.compare.comparison import Comparison
 from splatmeter.lab.compare.metric import judge_metric
 from splatmeter.lab.compare.noise import NoiseFloor
-from splatmeter.lab.compare.peaks import MARK_BYTES
+from splatmeter.lab.compare.peak_figures import MARK_BYTES
 from splatmeter.lab.compare.ratio import evidence
-from splatmeter.lab.compare.samples import Arm, Evaluation, RunSample, VerdictKind
 from splatmeter.lab.compare.trajectory import Goal, trajectory_figure
-from splatmeter.lab.compare.verdict import Comparison, judge
+from splatmeter.lab.compare.verdict import judge
+from splatmeter.lab.samples.aim import Aim
+from splatmeter.lab.samples.run_sample import Arm, Evaluation, RunSample
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
 RESULTS = Path(__file__).parent / "results" / "aim_simulations.md"
 SAME = (judge_metric(("psnr", "test", 200), [(26.0, 26.0)], True, 0.005),)

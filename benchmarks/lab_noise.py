@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter.lab.compare.noise import FAILED, OTHER_NOISE
-from splatmeter.lab.compare.order import block_orders, next_orders
 from splatmeter.lab.compare.sequential import half_width
-from splatmeter.lab.compare.student import quantile, variance_ratio_tail
+from splatmeter.lab.plan.block_orders import block_orders, next_orders
+from splatmeter.lab.samples.student import quantile, variance_ratio_tail
 
 Array = NDArray[np.floating[Any]]
 Noise = Callable[[np.random.Generator, int, int], Array]

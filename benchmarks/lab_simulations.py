@@ -40,8 +40,13 @@ from splatmeter.lab.compare.metric import (
 )
 from splatmeter.lab.compare.quality import compare_quality
 from splatmeter.lab.compare.ratio import evidence
-from splatmeter.lab.compare.samples import Arm, Evaluation, RatePoint, RunSample
-from splatmeter.lab.compare.student import quantile
+from splatmeter.lab.samples.run_sample import (
+    Arm,
+    Evaluation,
+    RatePoint,
+    RunSample,
+)
+from splatmeter.lab.samples.student import quantile
 
 RESULTS = Path(__file__).parent / "results" / "lab_simulations.md"
 BLOCKS = (4, 6, 10, 20)

@@ -20,7 +20,7 @@ import numpy as np
 import psutil
 
 from splatmeter.lab import environment
-from splatmeter.lab.compare.student import quantile
+from splatmeter.lab.samples.student import quantile
 
 RESULTS = Path(__file__).parent / "results"
 MOST_FOREIGN = 0.05
@@ -188,7 +188,7 @@ def machine() -> dict[str, object]:
     from splatmeter.backends.registry import backend
 
     description = backend("native").facts.recorded()
-    git = environment.git(Path(__file__).parent)
+    git = environment.git_state(Path(__file__).parent)
     return {
         "when": datetime.now(timezone.utc).isoformat(timespec="minutes"),
         "cpu": environment.cpu(),

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
+from collections import defaultdict
 from pathlib import Path
+from types import ModuleType
 from typing import TypeGuard
 
 import pytest
 
 from splatmeter.ops import WIDTHS
 
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "splatmeter"
+
+
+def _import_graph() -> ModuleType:
+    """The script that draws the graph also has the two sentences, so that they are written down once."""
+    spec = importlib.util.spec_from_file_location("import_graph", ROOT / "docs" / "import_graph.py")
+    assert spec and spec.loader
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+GRAPH = _import_graph()
+TRAINER: tuple[str, ...] = GRAPH.TRAINER
+LAB: tuple[str, ...] = GRAPH.LAB
 NOT_PACKAGES = ("__version__", "_native", "_scenery")
-SOURCE = Path(__file__).parent.parent / "src" / "splatmeter"
 SHARED = (
     "units", "errors", "camera", "events", "process_memory", "ops", "backend", "places", "shell", "files",
     "jobs",
-)  # fmt: skip
-TRAINER = (
-    "photos", "scene", "gaussians", "formats", "densify", "render", "evaluate",
-    "train", "blocks", "page", "models",
 )  # fmt: skip
 ENGINES_MAY_USE = {"gaussians", "densify", "backends"}
 CAPTURE_MAY_USE = {"photos", "scene", "capture"}
@@ -83,6 +97,45 @@ def test_a_package_uses_only_the_packages_before_it(path: Path) -> None:
         assert imported_packages(path) <= permitted
 
 
+LAB_FILES = sorted((SOURCE / "lab").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", LAB_FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_package_of_the_lab_uses_only_those_before_it(path: Path) -> None:
+    package = GRAPH.package_of(path, SOURCE / "lab")
+    if package == "__init__":
+        return
+    assert package in LAB, f"lab/{package} has no place in the sentence of docs/import_graph.py"
+    used = set(GRAPH.packages_used(path, SOURCE / "lab"))
+    assert used <= set(LAB[: LAB.index(package) + 1])
+
+
+def test_reading_logs_of_people_and_writing_our_own_are_two_products() -> None:
+    """`handlog` knows findings and nothing else of the lab; what writes and judges knows nothing of it."""
+    edges = GRAPH.graph("lab")
+    assert {there for here, there in edges if here == "handlog"} == {"samples"}
+    assert {here for here, there in edges if there == "handlog"} == {"record", "report"}
+
+
+def test_the_architecture_shows_the_lab_as_it_is() -> None:
+    told = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    assert GRAPH.table("lab") in told, "paste the table that `python docs/import_graph.py lab` prints"
+
+
+def test_a_name_of_the_lab_says_what_it_is_once() -> None:
+    """Two modules, or two public classes or functions, of one name would be two things behind one word."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in LAB_FILES:
+        name = str(path.relative_to(SOURCE))
+        if path.stem != "__init__":
+            places[f"module {path.stem}"].append(name)
+        for node in ast.parse(path.read_text("utf-8")).body:
+            public = isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_")
+            if public and node.name != "main":
+                places[node.name].append(name)
+    assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
 ABOVE_THE_ENGINES = ("render", "evaluate", "train", "blocks", "page", "models", "listeners", "cli", "api")
 HOST_TABLES = {
     "blocks/join.py",
@@ -116,7 +169,12 @@ def test_nothing_above_the_engines_touches_a_models_arrays(path: Path) -> None:
     assert not touched, f"{path.name} touches {', '.join(sorted(touched))}"
 
 
-WEB = sorted(path for path in (SOURCE / "page" / "web").iterdir() if path.suffix in (".js", ".glsl", ".css"))
+WEB = sorted(
+    path
+    for folder in (SOURCE / "page" / "web", SOURCE / "lab" / "report" / "web")
+    for path in folder.iterdir()
+    if path.suffix in (".js", ".glsl", ".css")
+)
 
 
 @pytest.mark.parametrize("path", WEB, ids=lambda p: p.name)

@@ -19,12 +19,13 @@ import lab_noise
 import lab_simulations as simulations
 from lab_noise import AFTER, BEFORE, REGIMES, claims, first_claims, log_ratios, sine
 
+from splatmeter.lab.compare.comparison import Comparison
 from splatmeter.lab.compare.metric import judge_metric
 from splatmeter.lab.compare.noise import noise_floor, with_noise
 from splatmeter.lab.compare.ratio import evidence
-from splatmeter.lab.compare.samples import VerdictKind
 from splatmeter.lab.compare.sequential import evidence_so_far
-from splatmeter.lab.compare.verdict import Comparison, judge
+from splatmeter.lab.compare.verdict import judge
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
 TRIALS = 4000
 lab_noise.POOL = TRIALS  # drawing orders takes longest

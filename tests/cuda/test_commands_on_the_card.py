@@ -175,7 +175,7 @@ def test_a_lab_pins_the_device_it_begins_with(
 ) -> None:
     lab = tmp_path / "lab"
     assert main.main(["lab", "--lab", str(lab), "init", "--scene", str(scene)]) == 0
-    assert protocol.read(lab / "protocol.toml").options[-2:] == ("--device", "cuda:0")
+    assert protocol.read_protocol(lab / "protocol.toml").options[-2:] == ("--device", "cuda:0")
 
 
 def test_a_card_that_breaks_in_its_self_test_gives_way_to_the_cpu(

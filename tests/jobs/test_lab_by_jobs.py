@@ -14,15 +14,16 @@ import pytest
 from splatmeter.errors import SplatmeterError
 from splatmeter.jobs.cluster import cluster_of
 from splatmeter.lab.atomic import write_text
+from splatmeter.lab.log.job_lines import job_notes
 from splatmeter.lab.plan import protocol
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session import plan as plans
+from splatmeter.lab.session import session_plan as plans
+from splatmeter.lab.session.blocks import attempts, done_blocks
 from splatmeter.lab.session.by_jobs import JobSession
-from splatmeter.lab.session.jobs_told import job_notes
-from splatmeter.lab.session.plan import SessionPlan, Wishes
-from splatmeter.lab.session.session import Beat, attempts, done_blocks
+from splatmeter.lab.session.session import Beat
+from splatmeter.lab.session.session_plan import SessionPlan, Wishes
 
 pytest.importorskip("submitit", reason="submitit is not installed: pip install 'splatmeter[cluster]'")
 
@@ -49,7 +50,7 @@ def make_lab(folder: Path) -> Lab:
         start_iteration=0, iterations=60, evaluate_at=0,
     )  # fmt: skip
     lab = Lab(folder)
-    write_text(lab.protocol_file, protocol.to_text(made))
+    write_text(lab.protocol_file, protocol.protocol_text(made))
     lab.phases.add(Phase("baseline", created="1"))
     lab.phases.add(Phase("candidate", parent="baseline", created="2"))
     return lab

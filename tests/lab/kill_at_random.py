@@ -38,7 +38,7 @@ def make(folder: Path, steps: int = 60) -> None:
         start_iteration=0,
         evaluate_at=0,
     )
-    write_text(lab.protocol_file, protocol.to_text(made))
+    write_text(lab.protocol_file, protocol.protocol_text(made))
     lab.phases.add(Phase("baseline", created="1"))
     lab.phases.add(Phase("candidate", parent="baseline", created="2"))
 
@@ -48,7 +48,7 @@ def work(folder: Path) -> None:
     from splatmeter.lab.executor import ChildProcess
     from splatmeter.lab.record.index import Index
     from splatmeter.lab.record.lab import Lab
-    from splatmeter.lab.session import plan as plans
+    from splatmeter.lab.session import session_plan as plans
     from splatmeter.lab.session.session import Session
 
     lab = Lab(folder)

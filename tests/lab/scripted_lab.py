@@ -13,9 +13,9 @@ from splatmeter.lab.plan import protocol
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session import plan as plans
-from splatmeter.lab.session.plan import SessionPlan, Wishes
+from splatmeter.lab.session import session_plan as plans
 from splatmeter.lab.session.session import Beat, Session
+from splatmeter.lab.session.session_plan import SessionPlan, Wishes
 
 IMAGES = tuple(f"{number:03d}.jpg" for number in range(16))
 
@@ -34,7 +34,7 @@ def make_lab(folder: Path, **settings: object) -> Lab:
     program.mkdir(exist_ok=True)
     (program / "train.py").write_text("# what the scripted trainer would execute\n")
     given |= {"iterations": 200, "evaluate_at": 100, "directory": str(program), **settings}
-    write_text(lab.protocol_file, protocol.to_text(Protocol(**given)))  # type: ignore[arg-type]
+    write_text(lab.protocol_file, protocol.protocol_text(Protocol(**given)))  # type: ignore[arg-type]
     lab.phases.add(Phase("baseline", created="1"))
     return lab
 

@@ -9,14 +9,14 @@ import pytest
 from scripted_lab import add, make_lab, trainer
 
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session import plan as plans
-from splatmeter.lab.session.plan import SessionPlan, Wishes
+from splatmeter.lab.session import session_plan as plans
 from splatmeter.lab.session.session import Session
+from splatmeter.lab.session.session_plan import SessionPlan, Wishes
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, machine: str, host: str = "", boot: str = "b") -> None:
     """From now on, this is another machine."""
-    for module in ("environment", "session.plan", "session.session", "session.mishaps"):
+    for module in ("environment", "session.session_plan", "session.session", "session.time_limit"):
         monkeypatch.setattr(f"splatmeter.lab.{module}.machine_identity", lambda: machine)
     monkeypatch.setattr("splatmeter.lab.session.run.host_identity", lambda: host)
     monkeypatch.setattr("splatmeter.lab.session.run.boot_identity", lambda: boot)

@@ -16,11 +16,11 @@ import pytest
 from splatmeter.cli.main import main
 from splatmeter.lab import code_identity
 from splatmeter.lab.atomic import read_json
-from splatmeter.lab.compare.samples import Verdict, VerdictKind
+from splatmeter.lab.judgement.verdicts import judged, phase_verdict
 from splatmeter.lab.plan.phases import Phases
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session import plan as plans
-from splatmeter.lab.session.verdicts import judged, phase_verdict
+from splatmeter.lab.samples.verdict_kinds import Verdict, VerdictKind
+from splatmeter.lab.session import session_plan as plans
 
 CHEAT = Path(__file__).parent / "cheat.py"
 FASTER = ("--seconds", "0.0005")

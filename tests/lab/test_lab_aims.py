@@ -15,14 +15,14 @@ from scripted_lab import add, carried_out, make_lab
 
 from splatmeter.cli.main import main
 from splatmeter.errors import UsageError
-from splatmeter.lab.compare.samples import Verdict, VerdictKind
+from splatmeter.lab.judgement.verdicts import judged, phase_verdict
 from splatmeter.lab.log import write_log
+from splatmeter.lab.log.log_contents import document
 from splatmeter.lab.plan import protocol as protocols
 from splatmeter.lab.plan.protocol import Protocol
-from splatmeter.lab.plan.scenes import SceneEntry
+from splatmeter.lab.plan.scene_entries import SceneEntry
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session.document import document
-from splatmeter.lab.session.verdicts import judged, phase_verdict
+from splatmeter.lab.samples.verdict_kinds import Verdict, VerdictKind
 
 GRID = {"evaluate_every": 50, "target_psnr": 23.0, "after_seconds": 1.2}
 SCENES = (SceneEntry("soft", "soft"), SceneEntry("medium", "medium"), SceneEntry("hard", "hard"))
@@ -246,14 +246,16 @@ def test_an_a_a_of_several_scenes_is_the_control_of_each(tmp_path: Path) -> None
 def test_scenes_survive_being_written_and_read(tmp_path: Path) -> None:
     made = Protocol(scenes=(SceneEntry("a", "/x/a", resolution=2, target_psnr=27.5), SceneEntry("b", "/y/b")))
     path = tmp_path / "protocol.toml"
-    path.write_text(protocols.to_text(made))
-    assert protocols.read(path) == made
+    path.write_text(protocols.protocol_text(made))
+    assert protocols.read_protocol(path) == made
     assert made.of_scene("a").resolution == 2 and made.of_scene("b").checkpoint.startswith("start/b/")
     assert made.fingerprint() != Protocol().fingerprint()
-    with pytest.raises(UsageError, match="two scenes are called a"):
-        protocols.check(dataclasses.replace(made, scenes=(SceneEntry("a", "x"), SceneEntry("a", "y"))))
+    with pytest.raises(UsageError, match="Two scenes are called a"):
+        protocols.check_protocol(
+            dataclasses.replace(made, scenes=(SceneEntry("a", "x"), SceneEntry("a", "y")))
+        )
     with pytest.raises(UsageError, match="not both"):
-        protocols.check(dataclasses.replace(made, scene="/z"))
+        protocols.check_protocol(dataclasses.replace(made, scene="/z"))
 
 
 def test_a_lab_begins_with_several_scenes(tmp_path: Path) -> None:

@@ -15,15 +15,15 @@ from splatmeter.cli.lab import run as lab_command
 from splatmeter.errors import InputError, MissingFile, UsageError
 from splatmeter.lab.handlog import audit_log, parse_log
 from splatmeter.lab.log import write_log
+from splatmeter.lab.log.log_contents import document
 from splatmeter.lab.monitor import kernels
-from splatmeter.lab.plan.building import build_steps, build_words, words_after_build
+from splatmeter.lab.plan.build_steps import build_steps, build_words, words_after_build
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.report.write import write_report
 from splatmeter.lab.session import submodules
-from splatmeter.lab.session.builds import kernels_of
-from splatmeter.lab.session.document import document
+from splatmeter.lab.session.kept_builds import kernels_of
 from splatmeter.lab.session.worktree import built
 
 
@@ -209,7 +209,7 @@ def test_every_style_of_ptxas_is_read() -> None:
     assert kernels.parse(DUMPED) == [kernels.Kernel("_Z5blendPf", "sm_89", 40, 16, None, None, 4096)]
     (warned,) = kernels.parse(WARNED)
     assert (warned.registers, warned.spill_store_bytes, warned.spill_load_bytes) == (32, 8, 12)
-    assert ["ignored" in text for text in kernels.warnings(WARNED)] == [False, True]
+    assert ["ignored" in text for text in kernels.build_warnings(WARNED)] == [False, True]
 
 
 def test_a_kernel_is_found_again_in_another_folder_and_with_other_arguments() -> None:
@@ -217,14 +217,14 @@ def test_a_kernel_is_found_again_in_another_folder_and_with_other_arguments() ->
         return [kernels.Kernel(name, "sm_80", registers), kernels.Kernel("_Z5otherPf", "sm_80", 8)]
 
     hidden = "_ZN33_GLOBAL__N__{}_4_k_cu_plain6hiddenEPf"
-    changes = kernels.compare(one(hidden.format("3a61c4d7"), 96), one(hidden.format("69196a25"), 40))
+    changes = kernels.compare_kernels(one(hidden.format("3a61c4d7"), 96), one(hidden.format("69196a25"), 40))
     assert [(c.before and c.before.registers, c.after and c.after.registers) for c in changes] == [
         (96, 40),
         (8, 8),
     ]
     if not shutil.which("c++filt"):
         pytest.skip("no c++filt: kernels with other arguments were not tried")
-    changes = kernels.compare(one("_Z5blendPf", 96), one("_Z5blendPfi", 40))
+    changes = kernels.compare_kernels(one("_Z5blendPf", 96), one("_Z5blendPfi", 40))
     assert [(c.before and c.before.registers, c.after and c.after.registers) for c in changes] == [
         (96, 40),
         (8, 8),

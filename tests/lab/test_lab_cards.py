@@ -17,12 +17,13 @@ from scripted_lab import make_lab
 
 from splatmeter.cli.lab import run as lab_command
 from splatmeter.lab.audit.rules import audit
-from splatmeter.lab.compare.samples import Arm, RunSample, Severity
 from splatmeter.lab.handlog import audit_log, parse_log
 from splatmeter.lab.monitor import clocks, nvml
 from splatmeter.lab.monitor.clocks import CardState
 from splatmeter.lab.monitor.which_card import which_card
-from splatmeter.lab.session.cards import CardWatch
+from splatmeter.lab.samples.finding import Severity
+from splatmeter.lab.samples.run_sample import Arm, RunSample
+from splatmeter.lab.session.card_watch import CardWatch
 
 OTHER = b"GPU-33333333-aaaa-bbbb-cccc-444444444444"
 
@@ -144,23 +145,23 @@ def states(*clock: int, reasons: int = 0, busy: int = 99) -> list[CardState]:
 
 
 def test_clocks_that_move_and_cards_held_back_are_warned_of() -> None:
-    assert clocks.warnings(clocks.summary(states(2400, 2400, 2385))) == []
-    (moving,) = clocks.warnings(clocks.summary(states(2400, 1800)))
+    assert clocks.card_warnings(clocks.card_summary(states(2400, 2400, 2385))) == []
+    (moving,) = clocks.card_warnings(clocks.card_summary(states(2400, 1800)))
     assert "not locked" in moving and "1800 and 2400 MHz" in moving
-    capped = clocks.summary([*states(2400, 2400, 2400), *states(2400, reasons=4)])
-    assert clocks.warnings(capped) == ["the card was held back: power cap in 25 % of the samples"]
+    capped = clocks.card_summary([*states(2400, 2400, 2400), *states(2400, reasons=4)])
+    assert clocks.card_warnings(capped) == ["the card was held back: power cap in 25 % of the samples"]
     assert not clocks.slowed_by_heat(capped)
-    assert clocks.slowed_by_heat(clocks.summary(states(2400, reasons=0x40))) == "heat (hardware)"
+    assert clocks.slowed_by_heat(clocks.card_summary(states(2400, reasons=0x40))) == "heat (hardware)"
 
 
 def test_an_idle_card_says_nothing_about_a_run() -> None:
     idle = [*states(210, reasons=1), *states(210, busy=0)]
-    record = clocks.summary([*idle, *states(2400, 2400)])
+    record = clocks.card_summary([*idle, *states(2400, 2400)])
     assert record["graphics_mhz"] == {"low": 2400, "median": 2400, "high": 2400}
-    assert clocks.warnings(record) == [] and record["working_samples"] == 2
-    assert clocks.summary(idle) == {"samples": 2, "working_samples": 0}
-    assert clocks.summary([CardState(0.0)]) == {"samples": 1, "working_samples": 1}
-    assert clocks.state_text(clocks.summary([CardState(0.0)])) == ""
+    assert clocks.card_warnings(record) == [] and record["working_samples"] == 2
+    assert clocks.card_summary(idle) == {"samples": 2, "working_samples": 0}
+    assert clocks.card_summary([CardState(0.0)]) == {"samples": 1, "working_samples": 1}
+    assert clocks.state_text(clocks.card_summary([CardState(0.0)])) == ""
 
 
 def test_what_a_card_did_is_a_note_of_the_audit_once_an_arm() -> None:
@@ -181,7 +182,7 @@ def test_record_log_and_terminal_tell_of_the_card(
     tmp_path: Path, one: StandInCard, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run in a process of its own; the card's clock falls while it works."""
-    monkeypatch.setattr("splatmeter.lab.session.cards.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("splatmeter.lab.session.card_watch.LOOK_SECONDS", 0.0)
     one.clocks = [2400, 2400, 2100]
     one.reasons = 4
     words = (sys.executable, str(STAND_IN), "original", "--steps", "200", "--seconds", "0.002",

@@ -13,6 +13,7 @@ from scripted_lab import add, carried_out, make_lab, trainer
 
 from splatmeter.cli.lab_text import SessionProgress
 from splatmeter.cli.main import main
+from splatmeter.lab.record.result import RunResult, RunTiming
 from splatmeter.lab.session.session import Beat
 
 STAND_IN = str(Path(__file__).parent / "stand_in.py")
@@ -192,7 +193,7 @@ def test_the_time_left_comes_from_whole_blocks(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("splatmeter.cli.lab_text.time.monotonic", lambda: clock[0])
     stream = io.StringIO()
     progress = SessionProgress(blocks=5, already=1, steps=(0, 100), stream=stream)
-    result = {"timing": {"steps_per_second": 11.0}}
+    result = RunResult(timing=RunTiming(steps_per_second=11.0))
     for seconds, beat in (
         (90.0, Beat(1, 5, "a\x1b[2J", "running", None, result)),
         (100.0, Beat(1, 5, "", "block done")),

@@ -15,7 +15,15 @@ import pytest
 
 from splatmeter.errors import MissingFile
 from splatmeter.events import Evaluated, Failed, Finished, Progress
-from splatmeter.lab.executor import Arrival, ChildProcess, Command, Hooks, LineSplitter, Outcome, Scripted
+from splatmeter.lab.executor import (
+    Arrival,
+    ChildProcess,
+    Command,
+    Hooks,
+    LineSplitter,
+    ProcessEnd,
+    Scripted,
+)
 from splatmeter.lab.trainers.adapter import EventLines
 from splatmeter.lab.trainers.original import Fork, Original
 
@@ -27,7 +35,7 @@ def command(*words: str) -> Command:
 
 
 def test_a_child_speaks_and_everything_it_prints_is_kept(tmp_path: Path) -> None:
-    outcomes: list[Outcome] = []
+    outcomes: list[ProcessEnd] = []
     arrivals = list(
         ChildProcess().run(
             command("events", "--steps", "30"), EventLines(), tmp_path, Hooks(ended=outcomes.append)
@@ -153,10 +161,10 @@ def test_lines_end_at_line_feeds_and_carriage_returns_wherever_chunks_are_cut() 
 
 def test_the_scripted_executor_has_no_clock() -> None:
     script = [Arrival(1.0, Progress(10, 1.0, 0.5, 5)), Arrival(2.0, Finished(10, 1.0, 5))]
-    outcomes: list[Outcome] = []
+    outcomes: list[ProcessEnd] = []
     executor = Scripted(lambda command: script)
     assert list(executor.run(Command(("x",)), EventLines(), None, Hooks(ended=outcomes.append))) == script
-    assert outcomes == [Outcome(0, 2.0, 2.0)] and executor.commands[0].arguments == ("x",)
+    assert outcomes == [ProcessEnd(0, 2.0, 2.0)] and executor.commands[0].arguments == ("x",)
 
 
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv: orphans of a killed lab were not tried")

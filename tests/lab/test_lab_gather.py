@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 from scripted_lab import add, carried_out, make_lab, trainer
 
-from splatmeter.lab.audit.memory import below_the_floor
-from splatmeter.lab.compare.samples import Arm, RunSample
+from splatmeter.lab.audit.memory_figures import below_the_floor
+from splatmeter.lab.judgement.gathering import to_sample
 from splatmeter.lab.log import write_log
-from splatmeter.lab.report import gather as report
-from splatmeter.lab.session import plan as plans
-from splatmeter.lab.session.document import document
-from splatmeter.lab.session.gather import to_sample
-from splatmeter.lab.session.memory import memory_record
+from splatmeter.lab.log.log_contents import document
+from splatmeter.lab.record.result import result_from
+from splatmeter.lab.report import report_contents as report
+from splatmeter.lab.samples.run_sample import Arm, RunSample
+from splatmeter.lab.session import session_plan as plans
+from splatmeter.lab.session.stage_peaks import memory_record
 from splatmeter.lab.trainers.choose import Listening, adapter
 
 
@@ -28,7 +29,7 @@ def sampled(tmp_path: Path, trained_by: str, backend: str = "native", **facts: A
         "evaluations": [], "gaussians_start": 10**6, "gaussians_end": 10**6,
         "started": {"environment": {"backend": backend}}, **facts,
     }  # fmt: skip
-    return to_sample("run", result, Arm("baseline"), plan)
+    return to_sample("run", result_from(result), Arm("baseline"), plan)
 
 
 PEAK: dict[str, Any] = {"peaks": [{"stage": "training", "process_bytes": 800_000_000}]}
@@ -79,9 +80,9 @@ def test_a_script_may_tell_the_allocators_retries() -> None:
     mark = '{"memory": {"stage": "training", "allocated": 5, "reserved": 6, "retries": 2}}'
     list(listener.line("stdout", f":::SPLATMETER {mark}", 0.0))
     (finished,) = listener.end(0, 1.0)
-    record = memory_record([], None, None, {"peak_bytes": finished.peak_memory_bytes}, stages=True)  # type: ignore[union-attr]
+    record = memory_record([], None, None, finished.peak_memory_bytes, stages=True)  # type: ignore[union-attr]
     assert record["allocator_retries"] == 2
-    assert [(peak["stage"], peak["reserved_bytes"]) for peak in record["peaks"]] == [("training", 6)]
+    assert [(peak.stage, peak.reserved_bytes) for peak in record["peaks"]] == [("training", 6)]
 
 
 def test_the_log_names_the_machine_and_hides_where_the_scene_lies(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import pytest
 from scripted_lab import carried_out, trainer
 from several_machines import lab_on, measured, pretend
 
-from splatmeter.lab.compare.samples import VerdictKind
+from splatmeter.lab.judgement.verdicts import Judgements, judged
 from splatmeter.lab.log import write_log
+from splatmeter.lab.log.log_contents import document
 from splatmeter.lab.report.ratios import ratio_rows
-from splatmeter.lab.session.document import document
-from splatmeter.lab.session.verdicts import judged
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
 ONE, OTHER = "aaaa11112222", "bbbb33334444"
 
@@ -32,7 +32,7 @@ def test_machines_that_agree_are_pooled_and_named(tmp_path: Path, monkeypatch: p
     assert found.comparison.speed.main.blocks == 8
     text = write_log(document(lab), "")
     assert "On machine aaaa against baseline" in text and "Machine bbbb33334444" in text
-    assert len(ratio_rows(lab)[0].machines) == 2
+    assert len(ratio_rows(Judgements(lab))[0].machines) == 2
 
 
 def test_machines_that_disagree_are_never_pooled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def test_machines_that_disagree_are_never_pooled(tmp_path: Path, monkeypatch: py
     assert found.verdict.kind is VerdictKind.UNDECIDED
     assert "disagree" in found.verdict.sentence and "on machine aaaa" in found.verdict.sentence
     assert found.comparison.speed.main.blocks == 0  # nobody can quote a ratio that there is not
-    assert [row.label for row in ratio_rows(lab)] == ["machine aaaa", "machine bbbb"]
+    assert [row.label for row in ratio_rows(Judgements(lab))] == ["machine aaaa", "machine bbbb"]
     assert "has no ratio" in write_log(document(lab), "") or "disagree" in write_log(document(lab), "")
 
 
@@ -59,11 +59,12 @@ def twice_as_fast(folder: Path) -> None:
         if "clock_seconds" in line["line"]:
             line["line"]["clock_seconds"] /= 2
     events.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    from splatmeter.lab.record.result import Window
     from splatmeter.lab.record.run_folder import arrivals
-    from splatmeter.lab.record.summary import Window, summarize
+    from splatmeter.lab.record.summary import summarize
 
     result = json.loads((folder / "result.json").read_text())
-    again = summarize(arrivals(folder), Window(**result["window"]))
+    again = summarize(arrivals(folder), Window(**result["window"])).to_record()
     kept = ("timing", "clock_at", "rates", "first_iteration_seconds")
     result |= {key: again[key] for key in kept if key in again}
     (folder / "result.json").write_text(json.dumps(result))

@@ -13,12 +13,12 @@ from scripted_lab import add, carried_out, trainer
 from several_machines import lab_on, measured, pretend
 
 from splatmeter.cli.main import main
-from splatmeter.lab.compare.samples import VerdictKind
+from splatmeter.lab.judgement.verdicts import judged
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.record.merge import merge
-from splatmeter.lab.session import plan as plans
-from splatmeter.lab.session.verdicts import judged
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
+from splatmeter.lab.session import session_plan as plans
 
 HERE, THERE = "aaaa11112222", "bbbb33334444"
 

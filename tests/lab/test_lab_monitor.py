@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from splatmeter.events import Evaluated, Finished, Progress
-from splatmeter.lab.executor import Arrival, Outcome
+from splatmeter.lab.executor import Arrival, ProcessEnd
 from splatmeter.lab.monitor import kernels, nvml, spill, windows
 from splatmeter.lab.monitor.counters import HelperCounters, adapter_counters
 from splatmeter.lab.monitor.predict import Planned, predict
@@ -26,7 +26,7 @@ from splatmeter.lab.monitor.tree import (
     tree,
 )
 from splatmeter.lab.monitor.windows import AdapterMemory, TypeperfParser, cim_line, is_wsl
-from splatmeter.lab.session.memory import memory_record, stretches
+from splatmeter.lab.session.stage_peaks import memory_record, stretches
 from splatmeter.lab.session.watching import Watch, busy_seconds
 
 GIB = 2**30
@@ -89,16 +89,12 @@ def test_stages_come_from_the_events_around_a_sample() -> None:
 
 
 def test_a_trainers_own_high_water_marks_come_before_samples() -> None:
-    result = {"peak_bytes": {"training": 100, "training reserved": 300, "evaluation": 50}}
-    record = memory_record([], None, None, result, stages=True)
+    told = {"training": 100, "training reserved": 300, "evaluation": 50}
+    record = memory_record([], None, None, told, stages=True)
     training, evaluation = record["peaks"]
-    assert (training["allocated_bytes"], training["reserved_bytes"], training["process_bytes"]) == (
-        100,
-        300,
-        None,
-    )
-    assert evaluation["process_bytes"] == 50 and "samples" not in evaluation
-    assert record["memory"]["total_peak_bytes"] == 50
+    assert (training.allocated_bytes, training.reserved_bytes, training.process_bytes) == (100, 300, None)
+    assert evaluation.process_bytes == 50 and evaluation.samples is None
+    assert record["memory"].total_peak_bytes == 50
 
 
 class Library:
@@ -202,21 +198,21 @@ def adapters(*figures: tuple[int | None, int | None, int | None]) -> list[Adapte
 def test_spill_over_needs_two_signs() -> None:
     card = Context(16 * GIB, idle_shared=GIB // 8)
     shared_only = adapters((15, 2, 15), (15, 2, 15))
-    assert not spill.judge(shared_only, card).spilled
+    assert not spill.spill_seen(shared_only, card).spilled
     both = adapters((15, 2, 17), (15, 2, 17))
-    found = spill.judge(both, card)
+    found = spill.spill_seen(both, card)
     assert found.spilled and "shared memory rose" in str(found)
     once = adapters((15, 2, 15), (15, 0, 15))
-    assert not spill.judge(once, Context(16 * GIB, idle_shared=0, slowdown=4.0)).spilled
+    assert not spill.spill_seen(once, Context(16 * GIB, idle_shared=0, slowdown=4.0)).spilled
     slow = Context(16 * GIB, idle_shared=0, slowdown=4.0)
-    assert spill.judge(shared_only, slow).spilled
+    assert spill.spill_seen(shared_only, slow).spilled
     moved = adapters((15, 1, 16), (14, 2, 16), (14, 2, 16))
-    found = spill.judge(moved, card)
+    found = spill.spill_seen(moved, card)
     assert found.spilled and "gave 1.0 GiB to shared memory" in str(found)
 
 
 def test_what_cannot_be_observed_is_not_zero() -> None:
-    found = spill.judge(adapters((None, None, None)), Context(16 * GIB, slowdown=4.0, reserved=20 * GIB))
+    found = spill.spill_seen(adapters((None, None, None)), Context(16 * GIB, slowdown=4.0, reserved=20 * GIB))
     assert not found.observable and str(found) == "not observable"
 
 
@@ -243,7 +239,9 @@ def test_registers_and_spills_are_read_per_kernel() -> None:
 
 def test_two_builds_are_compared_by_kernel() -> None:
     after = PTXAS.replace("255 registers", "128 registers").replace("_Z5otherPf", "_Z3newPf")
-    changes = {change.name: change for change in kernels.compare(kernels.parse(PTXAS), kernels.parse(after))}
+    changes = {
+        change.name: change for change in kernels.compare_kernels(kernels.parse(PTXAS), kernels.parse(after))
+    }
     assert changes["_Z5plainPf"].differs and changes["_Z5plainPf"].after.registers == 128  # type: ignore[union-attr]
     assert changes["_Z5otherPf"].after is None and changes["_Z3newPf"].before is None
     assert set(kernels.readable(changes)) == set(changes)
@@ -294,7 +292,7 @@ def test_what_else_the_machine_did_is_told() -> None:
     watch = Watch(sample=False).start(1)
     watch.stop()
     watch._foreign, watch._elapsed = 3.0, 2.0
-    record = watch.record(Outcome(0, 2.0, cpu_seconds=1.0), Path())
+    record = watch.record(ProcessEnd(0, 2.0, cpu_seconds=1.0), Path())
     assert record["foreign_cpu_share"] == pytest.approx(2.0 / (2.0 * (os.cpu_count() or 1)))
     assert record["shared_memory"] == {"verdict": "not observable"}
     assert busy_seconds() > 0
@@ -304,7 +302,7 @@ def test_arms_that_take_turns_are_not_foreign_to_each_other() -> None:
     watch = Watch(sample=False).start(1)
     watch.stop()
     watch._foreign, watch._elapsed = 4.0, 2.0
-    record = watch.record(Outcome(0, 2.0, cpu_seconds=1.5), Path(), partners=1.5)
+    record = watch.record(ProcessEnd(0, 2.0, cpu_seconds=1.5), Path(), partners=1.5)
     assert record["foreign_cpu_share"] == pytest.approx(1.0 / (2.0 * (os.cpu_count() or 1)))
-    silent = watch.record(Outcome(0, 2.0, cpu_seconds=0.0), Path())  # as on Windows
+    silent = watch.record(ProcessEnd(0, 2.0, cpu_seconds=0.0), Path())  # as on Windows
     assert silent["foreign_cpu_share"] is None

@@ -19,11 +19,17 @@ from splatmeter.events import Finished
 from splatmeter.lab.executor import ChildProcess
 from splatmeter.lab.plan import commands, protocol, toml
 from splatmeter.lab.plan.commands import RunRequest
-from splatmeter.lab.plan.phases import Phase, Phases, to_text, variables
+from splatmeter.lab.plan.phases import (
+    Phase,
+    Phases,
+    phase_text,
+    stated_variables,
+)
 from splatmeter.lab.plan.protocol import Protocol, users_own
 from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.record.result import RunResult, result_from
 from splatmeter.lab.session import start
-from splatmeter.lab.session.judge import Judge
+from splatmeter.lab.session.evaluating import Evaluator
 from splatmeter.lab.session.worktree import built
 
 
@@ -50,13 +56,13 @@ def test_a_protocol_survives_being_written_and_read(tmp_path: Path) -> None:
         patterns=(("progress", r"(?P<step>\d+)"),), warm_up=7,
     )  # fmt: skip
     path = tmp_path / "protocol.toml"
-    path.write_text(protocol.to_text(made), "utf-8")
-    assert protocol.read(path) == made
+    path.write_text(protocol.protocol_text(made), "utf-8")
+    assert protocol.read_protocol(path) == made
 
 
 @given(st.text())
 def test_any_text_survives_toml(text: str) -> None:
-    parsed = toml.tomllib.loads(f"key = {toml.value(text)}")["key"]
+    parsed = toml.tomllib.loads(f"key = {toml.toml_value(text)}")["key"]
     assert parsed == text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -84,7 +90,7 @@ def test_a_protocol_that_cannot_be_measured_is_refused_in_a_sentence(
     path = tmp_path / "protocol.toml"
     path.write_text(text)
     with pytest.raises((InputError, UsageError), match=word):
-        protocol.read(path)
+        protocol.read_protocol(path)
 
 
 def test_rules_of_judgement_do_not_make_another_protocol() -> None:
@@ -126,9 +132,9 @@ def test_phases_that_make_no_sense_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_phase_file_shows_only_what_it_is_about() -> None:
-    assert to_text(Phase("quick", note="why")) == 'name = "quick"\nnote = "why"\nstate = "planned"\n'
+    assert phase_text(Phase("quick", note="why")) == 'name = "quick"\nnote = "why"\nstate = "planned"\n'
     with pytest.raises(UsageError, match="NAME=VALUE"):
-        variables(["=x"])
+        stated_variables(["=x"])
 
 
 REQUEST = RunRequest(Path("/out"), 3, Path("/start.pth"), "python", first=3000, last=4000,
@@ -252,26 +258,24 @@ def test_a_model_is_judged_once_and_then_known_by_its_hash(
     }
     counter = tmp_path / "count"
     code = f"import json; open({str(counter)!r}, 'a').write('x'); print(json.dumps({answer!r}))"
-    monkeypatch.setattr(Judge, "arguments", lambda *_: (sys.executable, "-c", code))
+    monkeypatch.setattr(Evaluator, "arguments", lambda *_: (sys.executable, "-c", code))
     made = Protocol(scene="garden", trainer="mip-splatting")
     spec: Any = SimpleNamespace(lineage=[], request=REQUEST)
 
-    def judged(protocol: Protocol) -> dict[str, Any]:
+    def judged(protocol: Protocol) -> RunResult:
         record = {"path": str(model), "sha256": "", "step": 4000}
-        result: dict[str, Any] = {"models": [record], "evaluations": [], "warnings": []}
-        Judge(Lab(tmp_path), protocol).complete(result, spec)
-        return result
+        return Evaluator(Lab(tmp_path), protocol).complete(result_from({"models": [record]}), spec)
 
     first, second = judged(made), judged(made)
     assert first == second and counter.read_text() == "x"
-    assert [item["split"] for item in first["evaluations"]] == ["test", "train"]
-    assert first["evaluations"][0]["judged_by"] == "splatmeter eval" and first["model"]["sha256"]
-    assert [e["split"] for e in judged(dataclasses.replace(made, eval=False))["evaluations"]] == ["train"]
+    assert [item.split for item in first.evaluations] == ["test", "train"]
+    assert first.evaluations[0].judged_by == "splatmeter eval" and first.model.sha256
+    assert [e.split for e in judged(dataclasses.replace(made, eval=False)).evaluations] == ["train"]
     monkeypatch.setattr(
-        Judge, "arguments", lambda *_: (sys.executable, "-c", "raise SystemExit('no weights')")
+        Evaluator, "arguments", lambda *_: (sys.executable, "-c", "raise SystemExit('no weights')")
     )
     model.write_bytes(b"another")
-    assert judged(made)["warnings"] == ["the model could not be judged: no weights"]
+    assert judged(made).warnings == ("the model could not be judged: no weights",)
 
 
 def test_a_trainer_that_tells_a_false_hash_proves_nothing(tmp_path: Path) -> None:
@@ -279,8 +283,19 @@ def test_a_trainer_that_tells_a_false_hash_proves_nothing(tmp_path: Path) -> Non
     (tmp_path / "model.ply").write_bytes(b"worse")
     told = {"path": str(tmp_path / "model.ply"), "sha256": "that of the baseline", "step": 10}
     judged = {"step": 10, "split": "test", "metrics": {"psnr": 26.0}}
-    result: dict[str, Any] = {"models": [told], "evaluations": [judged], "warnings": []}
+    result = result_from({"models": [told], "evaluations": [judged]})
     spec: Any = SimpleNamespace(lineage=[], request=SimpleNamespace(save_all=False))
-    Judge(Lab(tmp_path), Protocol(scene="garden", trainer="events")).complete(result, spec)
-    assert result["evaluations"][0]["model_sha256"] == hashlib.sha256(b"worse").hexdigest()
-    assert result["warnings"] == ["model.ply has not the hash that the trainer told"]
+    result = Evaluator(Lab(tmp_path), Protocol(scene="garden", trainer="events")).complete(result, spec)
+    assert result.evaluations[0].model_sha256 == hashlib.sha256(b"worse").hexdigest()
+    assert result.warnings == ("model.ply has not the hash that the trainer told",)
+
+
+def test_what_a_person_wrote_beside_a_phase_survives_a_change(tmp_path: Path) -> None:
+    phases = Phases(tmp_path)
+    phases.add(Phase("fused", note="first", environment={"A": "1"}))
+    path = tmp_path / "fused.toml"
+    path.write_text(f"# tried on Monday\n{path.read_text()}\n# and a last word\n")
+    phases.save(dataclasses.replace(phases.get("fused"), note="second", options=("--fused",)))
+    text = path.read_text()
+    assert text.startswith("# tried on Monday\n") and "# and a last word" in text
+    assert phases.get("fused") == Phase("fused", note="second", environment={"A": "1"}, options=("--fused",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,21 @@ import pytest
 from scripted_lab import add, carried_out, make_lab, trainer
 
 from splatmeter.errors import UsageError
+from splatmeter.lab.judgement.verdicts import judged
+from splatmeter.lab.log.log_contents import document
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.report.gather import report
+from splatmeter.lab.record.result import Identity, RunResult, RunTiming
+from splatmeter.lab.report.report_contents import report
 from splatmeter.lab.session import run as runs
-from splatmeter.lab.session.document import document
-from splatmeter.lab.session.plan import SessionPlan
-from splatmeter.lab.session.session import attempts, disturbance, done_blocks, repetitions
-from splatmeter.lab.session.verdicts import judged
+from splatmeter.lab.session.blocks import (
+    attempts,
+    disturbance,
+    done_blocks,
+    repetitions,
+)
+from splatmeter.lab.session.session_plan import SessionPlan
 
 
 def carried_out_under_load(
@@ -29,8 +36,9 @@ def carried_out_under_load(
     left = list(shares)
     summary = runs.Run.summary
 
-    def disturbed(self: runs.Run, *arguments: Any, **named: Any) -> dict[str, Any]:
-        return summary(self, *arguments, **named) | {"foreign_cpu_share": left.pop(0) if left else 0.0}
+    def disturbed(self: runs.Run, *arguments: Any, **named: Any) -> RunResult:
+        result = summary(self, *arguments, **named)
+        return replace(result, foreign_cpu_share=left.pop(0) if left else 0.0)
 
     monkeypatch.setattr(runs.Run, "summary", disturbed)
     plan, _ = carried_out(lab, "ab", ["baseline", "candidate"], trainer(0.001), blocks=4, prime=False)
@@ -70,11 +78,12 @@ def test_without_a_declared_threshold_nothing_is_repeated(
 
 def test_the_rule_sees_throttling_and_never_the_times() -> None:
     rule = Protocol(most_foreign_cpu=0.05)
-    quiet: dict[str, Any] = {"identity": {"arm": "a"}, "foreign_cpu_share": 0.01, "throttled": 0}
-    assert disturbance(rule, [quiet, quiet | {"timing": {"seconds": 1e9}}]) == ""
-    assert "throttled 3 times" in disturbance(rule, [quiet, quiet | {"throttled": 3}])
-    assert disturbance(rule, [{"identity": {"arm": "a"}, "foreign_cpu_share": None}]) == ""
-    assert disturbance(Protocol(), [quiet | {"throttled": 3}]) == ""
+    quiet = RunResult(identity=Identity(arm="a"), foreign_cpu_share=0.01, throttled=0)
+    throttled = replace(quiet, throttled=3)
+    assert disturbance(rule, [quiet, replace(quiet, timing=RunTiming(seconds=1e9))]) == ""
+    assert "throttled 3 times" in disturbance(rule, [quiet, throttled])
+    assert disturbance(rule, [RunResult(identity=Identity(arm="a"))]) == ""
+    assert disturbance(Protocol(), [throttled]) == ""
 
 
 def test_the_monitor_itself_is_an_arm_that_can_be_measured(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_a_plan_with_a_mistake_is_refused_before_anything_runs(
 ) -> None:
     plan.write_text(PLAN.replace(old, new))
     with pytest.raises(InputError, match=word):
-        replay.read(plan)
+        replay.read_replay(plan)
 
 
 def test_a_plan_needs_its_scene(plan: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_plan_needs_its_scene(plan: Path) -> None:
 @pytest.mark.parametrize("name", ["story.toml", "controls.toml", "memory.toml", "scenes.toml"])
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_published_plans_can_be_carried_out(name: str, quick: bool, tmp_path: Path) -> None:
-    plan = replay.read(STORY / name, quick)
+    plan = replay.read_replay(STORY / name, quick)
     request = RunRequest(tmp_path / "out", 3, first=5, last=9, evaluations=(7, 9), lab=tmp_path)
     for phase in plan.phases:
         arguments = commands.arguments(plan.protocol, [phase], request)

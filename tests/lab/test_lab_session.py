@@ -10,16 +10,19 @@ import pytest
 from scripted_lab import add, carried_out, make_lab, option, trainer
 
 from splatmeter.errors import MissingFile, OutputError, SplatmeterError, UsageError
-from splatmeter.lab.compare.samples import Aspect, VerdictKind
 from splatmeter.lab.executor import ChildProcess
+from splatmeter.lab.judgement.gathering import arm_of
+from splatmeter.lab.judgement.verdicts import judged, phase_verdict, state_of
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.index import Index
+from splatmeter.lab.record.result import RunEvaluation, preferred
 from splatmeter.lab.record.run_folder import arrivals
-from splatmeter.lab.session import plan as plans
-from splatmeter.lab.session.gather import arm_of, preferred
-from splatmeter.lab.session.plan import Wishes
-from splatmeter.lab.session.session import Session, attempts, done_blocks
-from splatmeter.lab.session.verdicts import judged, phase_verdict, state_of
+from splatmeter.lab.samples.run_sample import Aspect
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
+from splatmeter.lab.session import session_plan as plans
+from splatmeter.lab.session.blocks import attempts, done_blocks
+from splatmeter.lab.session.session import Session
+from splatmeter.lab.session.session_plan import Wishes
 
 
 def test_an_ab_session_runs_each_arm_once_a_block_in_random_order(tmp_path: Path) -> None:
@@ -94,7 +97,7 @@ def test_until_decided_stops_when_it_is(tmp_path: Path) -> None:
     lab = make_lab(tmp_path)
     add(lab, "candidate", "--speed", "150")
     from splatmeter.lab.compare.verdict import may_stop
-    from splatmeter.lab.session.verdicts import comparison
+    from splatmeter.lab.judgement.comparisons import comparison
 
     plan, _ = carried_out(
         lab, "ab", ["baseline", "candidate"], trainer(0.005), until_decided=True,
@@ -217,9 +220,9 @@ def test_slices_alternate_two_living_processes_and_time_the_same_steps(tmp_path:
 
 
 def test_our_own_judgement_comes_before_what_a_trainer_printed() -> None:
-    printed = {"step": 10, "split": "test", "metrics": {"psnr": 1.0}, "judged_by": "trainer"}
-    ours = {"step": 10, "split": "test", "metrics": {"psnr": 2.0}, "judged_by": "splatmeter eval"}
-    other = {"step": 20, "split": "test", "metrics": {"psnr": 3.0}, "judged_by": "trainer"}
+    printed = RunEvaluation(10, "test", {"psnr": 1.0})
+    ours = RunEvaluation(10, "test", {"psnr": 2.0}, judged_by="splatmeter eval")
+    other = RunEvaluation(20, "test", {"psnr": 3.0})
     assert preferred([printed, ours, other]) == [ours, other] == preferred([ours, printed, other])
 
 
@@ -234,7 +237,7 @@ def test_another_program_declares_itself() -> None:
 
 
 def test_the_log_says_how_many_claims_chance_alone_explains(tmp_path: Path) -> None:
-    from splatmeter.lab.session.document import document
+    from splatmeter.lab.log.log_contents import document
 
     lab = make_lab(tmp_path)
     add(lab, "candidate", "--speed", "110")

@@ -4,15 +4,18 @@ its end, as the lab's watch keeps them. Each of the first four was misjudged onc
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from splatmeter.lab.log.log_contents import _shared
 from splatmeter.lab.monitor.counters import AdapterCounters, HelperCounters, PdhCounters
 from splatmeter.lab.monitor.windows import AdapterMemory
-from splatmeter.lab.session.document import _shared
-from splatmeter.lab.session.watching import Watch
+from splatmeter.lab.record.result import RunResult
+from splatmeter.lab.samples.run_sample import RatePoint
+from splatmeter.lab.session.watching import Told, Watch
 
 GIB = 2**30
 Reading = tuple[float, float, float, float]
@@ -36,7 +39,8 @@ def watched(*readings: Reading, last_step: float | None = RUN_SECONDS, **told: A
     for seconds, *sizes in readings:
         figures = (int(size * GIB) for size in sizes)
         counters.samples.append(AdapterMemory("luid", *figures, seconds=1000.0 + seconds))
-    return watch.record(None, Path(), told={"last_progress_seconds": last_step, **told})["shared_memory"]
+    said = Told(told.get("peak_bytes", {}), told.get("rates", ()), last_step)
+    return watch.record(None, Path(), told=said)["shared_memory"]
 
 
 IDLE: Reading = (-1.0, 0.5, 0.1, 0.6)
@@ -101,9 +105,9 @@ def test_what_the_trainer_itself_tells_is_a_sign_too() -> None:
     assert watched(*readings)["verdict"] == "none seen"
     reserved = watched(*readings, peak_bytes={"training reserved": 17 * GIB})
     assert "17.0 GiB reserved on a card of 16.0 GiB" in reserved["verdict"]
-    fast = [{"step": step, "gaussians": 1000, "steps_per_second": 100.0} for step in range(10, 110, 10)]
-    slow = [{"step": step, "gaussians": 1000, "steps_per_second": 10.0} for step in range(110, 210, 10)]
-    assert "10.0 times slower" in watched(*readings, rates=[*fast, *slow])["verdict"]
+    fast = tuple(RatePoint(step, 1000, 100.0) for step in range(10, 110, 10))
+    slow = tuple(RatePoint(step, 1000, 10.0) for step in range(110, 210, 10))
+    assert "10.0 times slower" in watched(*readings, rates=(*fast, *slow))["verdict"]
     assert watched(*readings, rates=fast)["verdict"] == "none seen"
 
 
@@ -118,19 +122,19 @@ def test_without_counters_or_a_known_card_nothing_is_observable() -> None:
     ("kind", "words"), [(PdhCounters, "never run on Windows"), (HelperCounters, "printed lines only")]
 )
 def test_code_that_never_ran_says_so_in_the_log(kind: type[AdapterCounters], words: str) -> None:
-    record = {"shared_memory": {"verdict": "none seen", "caveat": kind.caveat}, "on_a_card": True}
+    record = RunResult(shared_memory={"verdict": "none seen", "caveat": kind.caveat}, on_a_card=True)
     assert _shared([record]).startswith("none seen (") and words in _shared([record])
 
 
 def test_on_wsl_the_log_says_what_could_not_be_observed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("splatmeter.lab.session.watching.is_wsl", lambda: True)
-    silent = {"shared_memory": watched(), "on_a_card": True}
+    silent = RunResult(shared_memory=watched(), on_a_card=True)
     assert _shared([silent]) == "not observable (no counters of Windows answered)"
     full = [(float(seconds), 15.5, 4.0, 19.5) for seconds in (1, 20, 40)]
-    late = {"shared_memory": watched(*full), "on_a_card": True}
+    late = RunResult(shared_memory=watched(*full), on_a_card=True)
     assert _shared([late]) == "not observable (nothing was read before it began)"
-    assert _shared([{**silent, "on_a_card": False}]) == ""
-    spilled = {"shared_memory": watched(IDLE, *full), "on_a_card": True}
+    assert _shared([replace(silent, on_a_card=False)]) == ""
+    spilled = RunResult(shared_memory=watched(IDLE, *full), on_a_card=True)
     assert _shared([silent, spilled]).startswith("shared memory rose")
 
 

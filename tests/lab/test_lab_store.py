@@ -19,11 +19,12 @@ from kill_at_random import kill_repeatedly
 from scripted_lab import add, carried_out, make_lab, trainer
 
 from splatmeter.errors import InputError, OutputError
-from splatmeter.lab.atomic import read_json, write_json, write_text
+from splatmeter.lab.atomic import finite, read_json, write_json, write_text
 from splatmeter.lab.environment import ALLOWED_VARIABLES, collect, masked, variables
 from splatmeter.lab.record import export
 from splatmeter.lab.record.index import Index, query, synced_once
 from splatmeter.lab.record.lab import Lab, locked
+from splatmeter.lab.record.result import RunResult, result_from
 from splatmeter.lab.record.run_folder import end_orphan
 
 
@@ -103,8 +104,8 @@ def test_sql_reads_and_the_database_refuses_the_rest(lab: Lab) -> None:
 
 
 def test_exports_hold_every_run(lab: Lab) -> None:
-    assert len(json.loads(export.as_json(Index(lab)))["runs"]) == 8
-    table = list(csv.DictReader(io.StringIO(export.as_csv(Index(lab)))))
+    assert len(json.loads(export.runs_as_json(Index(lab)))["runs"]) == 8
+    table = list(csv.DictReader(io.StringIO(export.runs_as_csv(Index(lab)))))
     assert len(table) == 8 and float(table[0]["test_psnr_100"]) == 26.0
     assert export.spreadsheet_cell("=1+1") == "'=1+1"
 
@@ -182,3 +183,15 @@ def test_the_environment_tells_the_machine_and_no_secrets(
     assert masked(["train.py", "--api-key", "x", "--token=y", "--lr", "1"]) == [
         "train.py", "--api-key", "(not recorded)", "--token=(not recorded)", "--lr", "1",
     ]  # fmt: skip
+
+
+def test_a_result_reads_as_it_was_written_and_an_unknown_key_does_no_harm(tmp_path: Path) -> None:
+    lab = make_lab(tmp_path)
+    add(lab, "candidate")
+    carried_out(lab, "ab", ["baseline", "candidate"], trainer(), blocks=4, prime=False)
+    for path in lab.sessions.glob("*/blocks/*/*/result.json"):
+        record = json.loads(path.read_text("utf-8"))
+        result = result_from(record | {"of a later version": 1})
+        assert json.loads(json.dumps(finite(result.to_record()))) == record
+        assert result.finished and result.timing and result.identity.arm in ("baseline", "candidate")
+    assert result_from({}) == RunResult()

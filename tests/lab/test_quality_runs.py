@@ -13,14 +13,14 @@ from scripted_lab import IMAGES, add, carried_out, make_lab, option
 from splatmeter.errors import UsageError
 from splatmeter.events import Evaluated, Finished, Progress, Started
 from splatmeter.lab.atomic import write_text
-from splatmeter.lab.compare.samples import VerdictKind
 from splatmeter.lab.executor import Arrival, Command, Scripted
+from splatmeter.lab.judgement.verdicts import judged
+from splatmeter.lab.log.log_contents import document
 from splatmeter.lab.plan import protocol as protocols
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session.document import document
-from splatmeter.lab.session.quality_runs import first_seed
-from splatmeter.lab.session.session import done_blocks
-from splatmeter.lab.session.verdicts import judged
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
+from splatmeter.lab.session.blocks import done_blocks
+from splatmeter.lab.session.quality_seeds import first_seed
 
 
 def seeded(noise: float = 0.001, swing: float = 0.3) -> Scripted:
@@ -91,7 +91,7 @@ def test_pairs_of_another_protocol_count_for_nothing(tmp_path: Path) -> None:
     lab, executor = measured(tmp_path)
     longer = dataclasses.replace(lab.protocol(), test_every=4)
     kept = lab.protocol_file.read_text()
-    write_text(lab.protocol_file, protocols.to_text(longer))
+    write_text(lab.protocol_file, protocols.protocol_text(longer))
     more(lab, executor, 6)
     write_text(lab.protocol_file, kept)
     assert {r.seeds for r in judged(lab, "baseline", "candidate").comparison.quality} == {4}

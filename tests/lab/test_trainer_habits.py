@@ -13,7 +13,8 @@ from PIL import Image
 from splatmeter.lab.plan.commands import RunRequest
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session.judge import Judge
+from splatmeter.lab.record.result import RunResult, result_from
+from splatmeter.lab.session.evaluating import Evaluator
 from splatmeter.lab.trainers.habits import photo_bytes, stated_test_every
 
 
@@ -54,22 +55,16 @@ def test_photos_on_a_card_are_counted_as_floats_and_never_overstated(tmp_path: P
     assert photo_bytes(scene, "images", -1) == 0
 
 
-def asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any
-) -> tuple[list[str], dict[str, Any]]:
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> tuple[list[str], RunResult]:
     """The options `eval` is given for a foreign model, and the run's result."""
     model = tmp_path / "model.ply"
     model.write_bytes(b"ply")
     options: list[str] = []
-    monkeypatch.setattr(Judge, "arguments", lambda _, path, words: options.extend(words) or ("false",))
-    result: dict[str, Any] = {
-        "models": [{"path": str(model), "sha256": "", "step": 4000}], "evaluations": [], "warnings": [],
-        "started": {},
-    }  # fmt: skip
+    monkeypatch.setattr(Evaluator, "arguments", lambda _, path, words: options.extend(words) or ("false",))
+    result = result_from({"models": [{"path": str(model), "sha256": "", "step": 4000}]})
     spec: Any = SimpleNamespace(lineage=[], request=RunRequest(tmp_path, 0, lab=tmp_path))
     made = Protocol(**{"scene": ".", "trainer": "gsplat", "command": ("gsplat",), **settings})
-    Judge(Lab(tmp_path), made).complete(result, spec)
-    return options, result
+    return options, Evaluator(Lab(tmp_path), made).complete(result, spec)
 
 
 def test_a_foreign_model_is_judged_on_the_protocols_split(
@@ -85,7 +80,7 @@ def test_a_trainer_that_held_out_other_photos_is_judged_on_its_own_and_it_is_sai
 ) -> None:
     (tmp_path / "cfg.yml").write_text("test_every: 10")
     options, result = asked(tmp_path, monkeypatch)
-    assert options[-2:] == ["--test-every", "10"] and "every 10th" in result["warnings"][0]
+    assert options[-2:] == ["--test-every", "10"] and "every 10th" in result.warnings[0]
 
 
 def test_photos_told_to_stay_off_the_card_are_not_counted(
@@ -93,9 +88,9 @@ def test_photos_told_to_stay_off_the_card_are_not_counted(
 ) -> None:
     scene_of(tmp_path, [(8, 8)], registered=1)
     original: dict[str, Any] = {"trainer": "mip-splatting", "command": (), "resolution": 1}
-    assert asked(tmp_path, monkeypatch, **original)[1]["image_bytes_held"] == 8 * 8 * 12
+    assert asked(tmp_path, monkeypatch, **original)[1].image_bytes_held == 8 * 8 * 12
     away = asked(tmp_path, monkeypatch, **original, options=("--data_device", "cpu"))
-    assert away[1]["image_bytes_held"] == 0
+    assert away[1].image_bytes_held == 0
 
 
 def test_eval_holds_out_what_it_is_told_to(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from splatmeter.errors import UsageError
 from splatmeter.lab.plan import commands
 from splatmeter.lab.plan.commands import RunRequest
 from splatmeter.lab.plan.phases import Phase
-from splatmeter.lab.plan.protocol import TRAINERS, Protocol, check
+from splatmeter.lab.plan.protocol import TRAINERS, Protocol, check_protocol
 from splatmeter.lab.trainers.seed_shim import shifted
 from splatmeter.lab.trainers.seeds import OWN_WAY, SHIM, Seeds, seeds_text
 
@@ -77,9 +77,9 @@ def test_the_flag_puts_the_shim_before_the_originals_script(tmp_path: Path) -> N
 
 def test_the_flag_is_refused_where_it_would_do_nothing() -> None:
     with pytest.raises(UsageError, match="seed_shim"):
-        check(Protocol(shift_seeds=True))
+        check_protocol(Protocol(shift_seeds=True))
     with pytest.raises(UsageError, match="seed_shim"):
-        check(dataclasses.replace(ORIGINAL, command=("run.sh",), shift_seeds=True))
+        check_protocol(dataclasses.replace(ORIGINAL, command=("run.sh",), shift_seeds=True))
 
 
 def test_the_flag_makes_other_runs_and_its_absence_the_same_as_ever() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from splatmeter.errors import UsageError
 from splatmeter.events import Evaluated, Event, Failed, Finished, Progress, Saved, Started, to_line
-from splatmeter.lab.record.summary import Window, timing
+from splatmeter.lab.record.result import Window
+from splatmeter.lab.record.summary import timing
 from splatmeter.lab.trainers.adapter import Adapter, EventLines, Foreign
 from splatmeter.lab.trainers.choose import Listening, adapter, guessed
 from splatmeter.lab.trainers.original import Fork, Original, vertex_count

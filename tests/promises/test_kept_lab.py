@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from splatmeter.cli.main import main
-from splatmeter.lab.compare.kinds import VerdictKind
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from kept_names import KEPT, SCENE_ACTIONS, names_of_today
 
 from splatmeter import api, errors
 from splatmeter.cli.main import COMMANDS, main
-from splatmeter.lab.compare.kinds import VerdictKind
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
 PAGE = (Path(__file__).parents[2] / "docs" / "promises.md").read_text("utf-8")
 SOURCE = Path(errors.__file__).parent

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from splatmeter.cli import lab as lab_commands
 from splatmeter.cli.lab_text import table
 from splatmeter.lab.atomic import write_text
+from splatmeter.lab.judgement.verdicts import Judged, judged
 from splatmeter.lab.plan import protocol as protocols
 from splatmeter.lab.plan.phases import BASELINE
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session.verdicts import Judged, judged
 
 if TYPE_CHECKING:
     from splatmeter.cli.demo import Scale
@@ -81,7 +81,7 @@ def plan(demo: Demo) -> list[str]:
         options=("--device", "cpu", "--densify-from-iter", str(scale.grows_from)),
     )
     demo.lab.root.mkdir(parents=True)
-    write_text(demo.lab.protocol_file, protocols.to_text(protocols.check(protocol)))
+    write_text(demo.lab.protocol_file, protocols.protocol_text(protocols.check_protocol(protocol)))
     names = [BASELINE, proved_phase(demo, free_processors()), SMALL_PHOTOS]
     note = "learns from photos shrunk to a quarter of their width: less work, but blurred pictures"
     shrunk = ["--progressive", f"4:{scale.start + scale.measured}"]

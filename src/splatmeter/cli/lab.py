@@ -35,7 +35,7 @@ _WORD = re.compile(r"'?([^',]+)'?(?:, |$)")
 
 def run(arguments: list[str]) -> int:
     """Everything after a bare `--` is a command to run, whatever it looks like."""
-    from splatmeter.lab.plan.building import words_after_build
+    from splatmeter.lab.plan.build_steps import words_after_build
 
     arguments, command = words_after_build(arguments)
     top = parser()
@@ -62,7 +62,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _used_parser(top: argparse.ArgumentParser, words: list[str]) -> argparse.ArgumentParser:
-    """Of the command among these words, or of its part."""
+    """The parser of the command among these words, or of its part."""
     for word in words:
         for action in top._actions:
             if isinstance(action, argparse._SubParsersAction) and word in action.choices:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the parser needs this module, and must be there at once
     from splatmeter.lab.record.lab import Lab
-    from splatmeter.lab.session.plan import SessionPlan
+    from splatmeter.lab.session.session_plan import SessionPlan
 
 
 def add_job_options(parser: argparse.ArgumentParser) -> None:

@@ -14,8 +14,8 @@ from splatmeter.cli.lab import lab_folder
 from splatmeter.cli.lab_text import clean
 from splatmeter.errors import MissingFile
 from splatmeter.lab.atomic import write_text
-from splatmeter.lab.history import words
-from splatmeter.lab.history.gather import history as gathered
+from splatmeter.lab.history import history_text
+from splatmeter.lab.history.history import history as gathered
 from splatmeter.lab.history.tracks import SIGNS, Change, FigureKind, History, Point, Track
 from splatmeter.lab.record.lab import Lab
 
@@ -72,7 +72,7 @@ def _narrowed(found: History, chosen: Namespace) -> History:
         known = sorted({point.variant.phase for point in found.points})
         if chosen.phase not in known:
             listed = ", ".join(known) or "none yet"
-            raise MissingFile(f"no run of {chosen.phase!r} counts in this lab; measured were: {listed}")
+            raise MissingFile(f"No run of {chosen.phase!r} counts in this lab; measured were: {listed}.")
     tracks = [track for track in found.tracks if track.current or not chosen.now]
     kept = [replace(track, points=_kept(track, chosen)) for track in tracks]
     return replace(found, tracks=tuple(track for track in kept if track.points))
@@ -96,26 +96,26 @@ def _show(found: History) -> None:
 
     console = Console(highlight=False, markup=False, emoji=False)
     if not found.tracks:
-        console.print(clean(words.NOTHING))
+        console.print(clean(history_text.NOTHING))
     for track in found.tracks:
-        console.print(clean(words.track_title(found, track)), style="bold")
+        console.print(clean(history_text.track_title(found, track)), style="bold")
         console.print(clean(track.describes), style="dim")
         for columns in packed(_keys(track), _columns(found, track), console.width):
             console.print(_table(columns))
         console.print()
     for sentence in (
-        *(words.comparable(found) if found.tracks else ()),
-        *words.revision_notes(found),
-        *words.listed(words.objections(found), MOST_SENTENCES),
-        *words.listed(found.remarks, MOST_SENTENCES),
-        *words.listed(found.left_out, MOST_SENTENCES),
+        *(history_text.comparable(found) if found.tracks else ()),
+        *history_text.revision_notes(found),
+        *history_text.listed(history_text.objections(found), MOST_SENTENCES),
+        *history_text.listed(found.remarks, MOST_SENTENCES),
+        *history_text.listed(found.left_out, MOST_SENTENCES),
     ):
         console.print(clean(sentence))
 
 
 def _keys(track: Track) -> list[Column]:
     """Which arm of which session; a session is named once."""
-    sessions = [words.session_text(point) for point in track.points]
+    sessions = [history_text.session_text(point) for point in track.points]
     named = [now if now != before else "" for before, now in pairwise(["", *sessions])]
     return [Column("session", named), Column("phase", [_short(_arm(point)) for point in track.points])]
 
@@ -133,26 +133,28 @@ def _columns(found: History, track: Track) -> list[Column]:
     """Without those that would be empty."""
     points = track.points
     kinds = track.known()
-    columns = [Column("revision", [words.revision_text(found, point) for point in points])]
+    columns = [Column("revision", [history_text.revision_text(found, point) for point in points])]
     columns += [_figures(points, kind) for kind in kinds if kind.name == "speed"]
     columns += [
         Column("against", [_short(point.parent) for point in points]),
-        Column("speed ratio", [words.speed_text(point.against) for point in points]),
+        Column("speed ratio", [history_text.against_text(point.against) for point in points]),
         Column("against the first arm", [_against_first(point) for point in points]),
         Column("verdict", [_verdict(point) for point in points]),
     ]
     columns += [_figures(points, kind) for kind in kinds if kind.name != "speed"]
-    return [column for column in columns if any(cell not in ("", words.UNKNOWN) for cell in column.cells)]
+    return [
+        column for column in columns if any(cell not in ("", history_text.UNKNOWN) for cell in column.cells)
+    ]
 
 
 def _figures(points: Sequence[Point], kind: FigureKind) -> Column:
     title = kind.unit if kind.name == "speed" else kind.title
-    return Column(title, [words.reading_text(point, kind) for point in points], numbers=True)
+    return Column(title, [history_text.reading_text(point, kind) for point in points], numbers=True)
 
 
 def _against_first(point: Point) -> str:
     """Only where that is another comparison."""
-    return "" if point.against_first == point.against else words.speed_text(point.against_first)
+    return "" if point.against_first == point.against else history_text.against_text(point.against_first)
 
 
 def _verdict(point: Point) -> str:

@@ -12,19 +12,25 @@ from splatmeter.cli.lab_text import clean, table
 from splatmeter.errors import MissingFile, UsageError
 from splatmeter.lab.atomic import finite, write_text
 from splatmeter.lab.compare.comparison import Comparison
-from splatmeter.lab.compare.kinds import GAINS, Verdict, VerdictKind
 from splatmeter.lab.compare.ratio import Estimate
-from splatmeter.lab.compare.samples import Finding
+from splatmeter.lab.judgement.verdicts import (
+    Judged,
+    Judgements,
+    judged,
+    phase_verdict,
+    state_of,
+)
 from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session.verdicts import Judged, judged, phase_verdict, state_of
+from splatmeter.lab.samples.finding import Finding
+from splatmeter.lab.samples.verdict_kinds import GAINS, Verdict, VerdictKind
 
 
 def compare(chosen: Namespace) -> int:
     """Two phases; or, without names, every phase against its parent and the baseline."""
     lab = Lab(lab_folder(chosen)).checked()
     if bool(chosen.reference) != bool(chosen.candidate):
-        raise UsageError("name two phases, or none for all of them")
+        raise UsageError("Name two phases, or none to compare all of them.")
     if chosen.reference:
         found = [judged(lab, chosen.reference, chosen.candidate, chosen.session)]
     else:
@@ -60,17 +66,11 @@ def _parts(item: Judged) -> list[list[object]]:
 
 
 def _all(lab: Lab) -> list[Judged]:
-    found: list[Judged] = []
-    for phase in lab.phases.all():
-        if phase.parent:
-            for reference in dict.fromkeys([phase.parent, lab.phases.baseline(phase.name).name]):
-                try:
-                    found.append(judged(lab, reference, phase.name))
-                except MissingFile:
-                    continue
+    known = Judgements(lab)
+    found = [item for phase in lab.phases.all() for item in known.against_parent_and_baseline(phase)]
     if not found:
         raise MissingFile(
-            "no phase has been measured against another yet; `splatmeter lab run PHASE` does it"
+            "No phase has been measured against another yet; `splatmeter lab run PHASE` does it."
         )
     return found
 
@@ -123,7 +123,7 @@ def adopt(chosen: Namespace) -> int:
         state = found.kind.value if found else state_of(lab, phase)
         raise UsageError(
             f"{phase.name} is {state}, not verified: measure it a second time with `splatmeter lab run"
-            f" {phase.name}`, or say why it is adopted all the same: --anyway REASON"
+            f" {phase.name}`, or say why it is adopted all the same: --anyway REASON."
         )
     lab.phases.save(dataclasses.replace(phase, adopted=utc_now(), adopted_because=chosen.anyway))
     print(f"{phase.name} is adopted; new phases build on it.")
@@ -139,7 +139,7 @@ def _decided(chosen: Namespace) -> Verdict:
     if found is None:
         state = state_of(lab, phase)
         raise MissingFile(
-            f"{phase.name} is {state}, which has no speed verdict; `splatmeter lab run` measures it"
+            f"{phase.name} is {state}, which has no speed verdict; `splatmeter lab run` measures it."
         )
     return found
 
@@ -211,7 +211,7 @@ def _part(part: Comparison) -> dict[str, object]:
 
 def log(chosen: Namespace) -> int:
     from splatmeter.lab.log import write_log
-    from splatmeter.lab.session.document import document
+    from splatmeter.lab.log.log_contents import document
 
     lab = Lab(lab_folder(chosen)).checked()
     path: Path = chosen.file or lab.root / "LOG.md"
@@ -223,7 +223,7 @@ def log(chosen: Namespace) -> int:
 
 def import_log(chosen: Namespace) -> int:
     from splatmeter.lab.handlog import parse_log
-    from splatmeter.lab.session.importing import import_log as taken
+    from splatmeter.lab.record.imported import import_log as taken
 
     lab = Lab(lab_folder(chosen)).checked()
     found = taken(lab, parse_log(_text(chosen.file)), str(chosen.file), utc_now())
@@ -234,8 +234,8 @@ def import_log(chosen: Namespace) -> int:
 
 
 def audit(chosen: Namespace) -> int:
-    """Of a written log, or of everything measured here; 3 if something makes a verdict questionable, 4 if the
-    log was not understood.
+    """Audits a written log, or everything measured here. Returns 3 if something makes a verdict questionable,
+    4 if the log was not understood.
     """
     objection = ""
     if chosen.file is not None:
@@ -269,4 +269,4 @@ def _text(path: Path) -> str:
     try:
         return path.read_text("utf-8", "replace")
     except OSError:
-        raise MissingFile(f"{path} cannot be read") from None
+        raise MissingFile(f"{path} cannot be read; check its name and its rights.") from None

@@ -8,15 +8,20 @@ from pathlib import Path
 
 from splatmeter.cli.lab_text import clean, table
 from splatmeter.errors import InputError, MissingFile, UsageError
-from splatmeter.lab.executor import ChildProcess, Command, Hooks, Outcome
+from splatmeter.lab.executor import (
+    ChildProcess,
+    Command,
+    Hooks,
+    ProcessEnd,
+)
 from splatmeter.lab.monitor import kernels as ptxas
-from splatmeter.lab.monitor.clocks import card_text, state_text, summary
-from splatmeter.lab.monitor.clocks import warnings as card_warnings
+from splatmeter.lab.monitor.clocks import card_summary, card_text, state_text
+from splatmeter.lab.monitor.clocks import card_warnings as card_warnings
 from splatmeter.lab.monitor.nvml import first_card
 from splatmeter.lab.monitor.predict import Planned, available_bytes
 from splatmeter.lab.monitor.predict import predict as predicted
 from splatmeter.lab.monitor.tree import MemorySample, TreeSampler, tree
-from splatmeter.lab.session.cards import CardWatch
+from splatmeter.lab.session.card_watch import CardWatch
 from splatmeter.units import bytes_text, duration_text, parse_bytes
 
 
@@ -34,11 +39,11 @@ class _Passing:
 def watch(chosen: Namespace) -> int:
     """The command's own exit code is returned."""
     if not chosen.foreign:
-        raise UsageError("what shall be watched? Write: splatmeter lab watch -- COMMAND ARGUMENTS")
+        raise UsageError("What shall be watched? Write: splatmeter lab watch -- COMMAND ARGUMENTS.")
     command = Command(chosen.foreign)
     card = CardWatch(command)
     samplers: list[_LiveSampler] = []
-    outcomes: list[Outcome] = []
+    outcomes: list[ProcessEnd] = []
 
     def started(pid: int) -> None:
         card.begin(lambda: tree(pid))
@@ -67,7 +72,7 @@ class _LiveSampler(TreeSampler):
         return sample
 
 
-def _report(sampler: TreeSampler, outcome: Outcome, card: CardWatch) -> None:
+def _report(sampler: TreeSampler, outcome: ProcessEnd, card: CardWatch) -> None:
     highest = max((sample.resident_bytes for sample in sampler.samples), default=0)
     device = [sample.device_bytes for sample in sampler.samples if sample.device_bytes is not None]
     lines = [
@@ -87,7 +92,7 @@ def _of_the_card(watch: CardWatch, highest: int | None) -> list[str]:
         return [f"card: not observable ({watch.because})"]
     used = "not observable" if highest is None else bytes_text(highest)
     lines = [f"card: {used} used by everybody on {card_text(watch.facts)} ({watch.because})"]
-    record = summary(watch.states)
+    record = card_summary(watch.states)
     told = [state_text(record), *card_warnings(record)] if watch.seen else []
     return lines + [f"card: {line}" for line in told if line]
 
@@ -99,7 +104,7 @@ def kernels(chosen: Namespace) -> int:
         rows = [[names[k.name], k.architecture, *_figures(k)] for k in first]
         print(table(["kernel", "for", "registers", "stack", "spill stores", "spill loads", "shared"], rows))
         return 0
-    changes = ptxas.compare(first, _kernels(chosen.other))
+    changes = ptxas.compare_kernels(first, _kernels(chosen.other))
     names = ptxas.readable(change.name for change in changes)
     rows = [
         [names[c.name], c.architecture, *map(_arrow, _figures(c.before), _figures(c.after))]
@@ -115,10 +120,10 @@ def _kernels(path: Path) -> list[ptxas.Kernel]:
     try:
         found = ptxas.parse(path.read_text("utf-8", "replace"))
     except OSError:
-        raise MissingFile(f"{path} cannot be read") from None
+        raise MissingFile(f"{path} cannot be read; check its name and its rights.") from None
     if not found:
         raise InputError(
-            f"{path} holds no kernels; build with `nvcc -Xptxas -v ... 2> FILE` (and without a cached object)"
+            f"{path} holds no kernels; build with `nvcc -Xptxas -v ... 2> FILE`, without a cached object."
         )
     return found
 
@@ -144,7 +149,7 @@ def predict(chosen: Namespace) -> int:
     try:
         width, height = (int(part) for part in chosen.size.lower().split("x"))
     except ValueError:
-        raise UsageError(f"{chosen.size!r} is not a size; write for example 1297x840") from None
+        raise UsageError(f"{chosen.size!r} is not a size; write for example 1297x840.") from None
     planned = Planned(chosen.gaussians, chosen.photos, width, height, chosen.trainer)
     try:
         available = parse_bytes(chosen.card) if chosen.card else _available(chosen.trainer)
@@ -155,7 +160,7 @@ def predict(chosen: Namespace) -> int:
 
 
 def _available(trainer: str) -> int | None:
-    """Of this machine for our trainer, of the card for one that runs there."""
+    """The memory of this machine for our trainer, of the card for one that runs there."""
     if trainer == "splatmeter":
         return available_bytes()
     card = first_card()

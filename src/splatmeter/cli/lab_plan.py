@@ -15,10 +15,10 @@ from splatmeter.lab.atomic import write_text
 from splatmeter.lab.executor import ChildProcess
 from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan import phases, protocol
-from splatmeter.lab.plan.building import build_words
+from splatmeter.lab.plan.build_steps import build_words
 from splatmeter.lab.plan.phases import BASELINE, Phase
 from splatmeter.lab.plan.protocol import Protocol
-from splatmeter.lab.plan.scenes import named
+from splatmeter.lab.plan.scene_entries import named
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.session import start
 from splatmeter.lab.session.guard import pin
@@ -28,7 +28,7 @@ def init(chosen: Namespace) -> int:
     """Also makes the baseline, so that the first phase has a parent."""
     lab = Lab(lab_folder(chosen))
     if lab.protocol_file.exists():
-        raise UsageError(f"{lab.protocol_file} exists already; edit it, or choose another folder with --lab")
+        raise UsageError(f"{lab.protocol_file} exists already; edit it, or choose another folder with --lab.")
     given = {
         "resolution": chosen.resolution,
         "start_iteration": chosen.start,
@@ -57,11 +57,11 @@ def init(chosen: Namespace) -> int:
         made = dataclasses.replace(made, scene="", scenes=named(scenes))
     if chosen.foreign:
         made = dataclasses.replace(made, command=chosen.foreign)
-    protocol.check(made)  # before a card is tried
+    protocol.check_protocol(made)  # before a card is tried
     if not chosen.foreign and made.trainer == "splatmeter":
         made = dataclasses.replace(made, options=(*made.options, "--device", _device()))
     lab.root.mkdir(parents=True, exist_ok=True)
-    write_text(lab.protocol_file, protocol.to_text(made))
+    write_text(lab.protocol_file, protocol.protocol_text(made))
     if BASELINE not in lab.phases.names():
         lab.phases.add(Phase(BASELINE, note="Reference, no optimisations", created=utc_now()))
     pin(lab, BASELINE)
@@ -139,18 +139,19 @@ def _changed(old: Phase, chosen: Namespace) -> Phase:
     if chosen.build:
         given["build"] = build_words(chosen.build)
     if chosen.variable:
-        given["environment"] = phases.variables(chosen.variable)
+        given["environment"] = phases.stated_variables(chosen.variable)
     if chosen.foreign:  # what begins with a dash adds to the trainer's own command
         given["options" if chosen.foreign[0].startswith("-") else "command"] = chosen.foreign
     return dataclasses.replace(old, **given)  # type: ignore[arg-type]
 
 
 def _list(lab: Lab) -> int:
-    from splatmeter.lab.session.verdicts import phase_verdict, runs_of, state_of
+    from splatmeter.lab.judgement.verdicts import Judgements, counted_runs, state_of
 
     rows = []
+    known = Judgements(lab)
     for item in lab.phases.all():
-        verdict = phase_verdict(lab, item)
+        verdict = known.of_phase(item)
         words = verdict.kind.value if verdict else "-"
         rows.append(
             [
@@ -158,7 +159,7 @@ def _list(lab: Lab) -> int:
                 item.parent or "-",
                 f"{state_of(lab, item)}{', adopted' if item.adopted else ''}",
                 words,
-                str(runs_of(lab, item.name)),
+                str(counted_runs(lab, item.name)),
                 item.note,
             ]
         )

@@ -23,7 +23,7 @@ def report(chosen: Namespace) -> int:
     path = path / "report.html" if path.is_dir() else path
     sources = [_given(lab, words) for words in chosen.renders]
     if chosen.page is not None and not chosen.page.is_file():
-        raise MissingFile(f"{chosen.page} does not exist; `splatmeter export MODEL -o PAGE.html` makes it")
+        raise MissingFile(f"{chosen.page} does not exist; `splatmeter export MODEL -o PAGE.html` makes it.")
     if chosen.render:
         _render(lab, chosen.views, page=chosen.page is None)
     finished = None if chosen.page is None else (chosen.page, chosen.page_note)
@@ -36,13 +36,13 @@ def _given(lab: Lab, words: str) -> Source:
     """'fused=output/fused' -> the renders below that folder."""
     name, equals, folder = words.partition("=")
     if not equals or not name or not folder:
-        raise UsageError(f"--renders {words!r} is not PHASE=FOLDER")
+        raise UsageError(f"--renders {words!r} is not PHASE=FOLDER.")
     lab.phases.get(name)
-    found = pictures.find(name, Path(folder).expanduser())
+    found = pictures.find_renders(name, Path(folder).expanduser())
     if found is None:
         raise MissingFile(
             f"{folder} holds no renders beside their photos;"
-            " `splatmeter eval -m RUN --write-renders` makes them"
+            " `splatmeter eval -m RUN --write-renders` makes them."
         )
     return found
 
@@ -56,7 +56,7 @@ def _render(lab: Lab, views: int, page: bool) -> None:
     if not models:
         print("no run kept its model, so there is nothing to render; `lab run --keep-models` keeps them")
     for model in models:
-        if pictures.find(model.phase, model.target):
+        if pictures.find_renders(model.phase, model.target):
             continue
         _child(_arguments(lab, model, views), f"{model.phase} could not be rendered")
     best = best_model(lab) if page else None

@@ -12,14 +12,14 @@ from splatmeter.cli.lab import lab_folder
 from splatmeter.cli.lab_cluster import job_wishes, session_of
 from splatmeter.cli.lab_text import SessionProgress
 from splatmeter.errors import MissingFile, UsageError
+from splatmeter.lab.judgement.gathering import sessions_of
 from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.index import Index, synced_once
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session import plan as plans
-from splatmeter.lab.session.gather import sessions_of
-from splatmeter.lab.session.plan import SessionPlan, Wishes
-from splatmeter.lab.session.session import done_blocks
+from splatmeter.lab.session import session_plan as plans
+from splatmeter.lab.session.blocks import done_blocks
+from splatmeter.lab.session.session_plan import SessionPlan, Wishes
 from splatmeter.lab.trainers.choose import guessed
 from splatmeter.units import bytes_text
 
@@ -34,7 +34,7 @@ def run(chosen: Namespace) -> int:
     if alone:
         if not chosen.record and (chosen.blocks or chosen.until_decided):
             raise UsageError(
-                f"{chosen.phase} has no parent to be measured against; use `lab aa {chosen.phase}`"
+                f"{chosen.phase} has no parent to be measured against; use `lab aa {chosen.phase}`."
             )
         return _begin(lab, "record", [chosen.phase], chosen)
     arms = dict.fromkeys([lineage[0].name, lineage[-2].name, lineage[-1].name])
@@ -45,7 +45,7 @@ def ab(chosen: Namespace) -> int:
     lab = Lab(lab_folder(chosen)).checked()
     if chosen.reference == chosen.candidate:
         raise UsageError(
-            f"both arms are {chosen.reference}; `splatmeter lab aa {chosen.reference}` does that on purpose"
+            f"Both arms are {chosen.reference}; `splatmeter lab aa {chosen.reference}` does that on purpose."
         )
     return _begin(lab, "ab", [chosen.reference, chosen.candidate], chosen)
 
@@ -61,24 +61,24 @@ def overhead(chosen: Namespace) -> int:
 
 def quality(chosen: Namespace) -> int:
     """They count for the newest measurement of the two, with all that were made before."""
-    from splatmeter.lab.session.quality_runs import KIND, first_seed
+    from splatmeter.lab.session.quality_seeds import FOR_QUALITY, first_seed
 
     lab = Lab(lab_folder(chosen)).checked()
     reference = chosen.against or lab.phases.get(chosen.phase).parent
     if not reference or reference == chosen.phase:
-        raise UsageError(f"name the phase that {chosen.phase} is compared with: --against")
+        raise UsageError(f"Name the phase that {chosen.phase} is compared with: --against.")
     if chosen.pairs < 1:
-        raise UsageError("--pairs is at least 1")
+        raise UsageError("--pairs is at least 1.")
     phases = [reference, chosen.phase]
     wishes = Wishes(blocks=chosen.pairs, prime=False, first_seed=first_seed(lab, phases))
-    return carry_out(lab, plans.make(lab, KIND, phases, wishes))
+    return carry_out(lab, plans.make(lab, FOR_QUALITY, phases, wishes))
 
 
 def resume(chosen: Namespace) -> int:
     lab = Lab(lab_folder(chosen)).checked()
     waiting = plans.unfinished(lab)
     if not chosen.session and not waiting:
-        raise MissingFile("no session is waiting to be resumed; `splatmeter lab ls` shows what there is")
+        raise MissingFile("No session is waiting to be resumed; `splatmeter lab ls` shows what there is.")
     plan = plans.load(lab, chosen.session or waiting[-1])
     return carry_out(lab, plans.anew(lab, plan) if chosen.anew else plan)
 
@@ -90,7 +90,7 @@ def _foreign_phase(lab: Lab, chosen: Namespace) -> None:
     if chosen.phase in names:
         if lab.phases.get(chosen.phase).command != chosen.foreign:
             raise UsageError(
-                f"phase {chosen.phase} exists with another command; choose a new name for this one"
+                f"Phase {chosen.phase} exists with another command; choose a new name for this one."
             )
         return
     parent = "" if chosen.record else lab.phases.newest_adopted()
@@ -134,7 +134,7 @@ def carry_out(lab: Lab, plan: SessionPlan, told: bool = True) -> int:
 def _decided(lab: Lab, plan: SessionPlan) -> bool:
     """The last arm against each of the others."""
     from splatmeter.lab.compare.verdict import may_stop
-    from splatmeter.lab.session.verdicts import comparison
+    from splatmeter.lab.judgement.comparisons import comparison
 
     candidate = plan.arms[-1].phase
     with synced_once():
@@ -156,7 +156,7 @@ def _tell(lab: Lab, plan: SessionPlan) -> None:
 
 
 def _tell_verdicts(lab: Lab, plan: SessionPlan) -> None:
-    from splatmeter.lab.session.verdicts import judged
+    from splatmeter.lab.judgement.verdicts import judged
 
     session = plan.session if plan.kind != "quality" else ""
     for arm in plan.arms[:-1]:

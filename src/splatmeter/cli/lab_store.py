@@ -13,6 +13,7 @@ from splatmeter.lab.atomic import read_json, write_text
 from splatmeter.lab.record import export as exports
 from splatmeter.lab.record.index import Index, query
 from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.record.result import RunResult, result_from_text
 from splatmeter.units import bytes_text
 
 
@@ -55,7 +56,7 @@ def show(chosen: Namespace) -> int:
     )
     if runs:
         for row in runs:
-            _show_run(lab, row["run"], json.loads(row["result"]))
+            _show_run(lab, row["run"], result_from_text(row["result"]))
         return 0
     if chosen.name in lab.phases.names():
         print((lab.phases.folder / f"{chosen.name}.toml").read_text("utf-8"), end="")
@@ -63,35 +64,35 @@ def show(chosen: Namespace) -> int:
     plan = read_json(lab.sessions / chosen.name / "session.json") if "/" not in chosen.name else None
     if plan is None:
         raise MissingFile(
-            f"{chosen.name!r} is no run, session or phase of this lab; see `splatmeter lab ls --runs`"
+            f"{chosen.name!r} is no run, session or phase of this lab; see `splatmeter lab ls --runs`."
         )
     print(json.dumps(plan, ensure_ascii=False, indent=1))
     return 0
 
 
-def _show_run(lab: Lab, run: str, result: dict) -> None:
-    timing = result.get("timing") or {}
+def _show_run(lab: Lab, run: str, result: RunResult) -> None:
+    timing = result.timing
     rate = (
-        f"{timing['steps_per_second']:.4f} it/s over {timing['measured_steps']:.0f} steps"
+        f"{timing.steps_per_second:.4f} it/s over {timing.measured_steps:.0f} steps"
         if timing
         else "not timed"
     )
-    print(f"{run}: {result['status']} {clean(result['message'])}".rstrip())
+    print(f"{run}: {result.status} {clean(result.message)}".rstrip())
     print(f"  speed      {rate}")
-    ends = f"{result['gaussians_start'] or 'unknown'} -> {result['gaussians_end'] or 'unknown'}"
-    print(f"  Gaussians  {ends}, mean opacity {_number(result['mean_opacity'])}")
-    print(f"  loss       {_number(result['loss'])} (last 100 steps {_number(result['loss_last_100'])})")
-    for peak in result["peaks"]:
-        size = peak.get("process_bytes") or peak.get("allocated_bytes")
+    ends = f"{result.gaussians_start or 'unknown'} -> {result.gaussians_end or 'unknown'}"
+    print(f"  Gaussians  {ends}, mean opacity {_number(result.mean_opacity)}")
+    print(f"  loss       {_number(result.loss)} (last 100 steps {_number(result.loss_last_100)})")
+    for peak in result.peaks:
+        size = peak.process_bytes or peak.allocated_bytes
         shown = bytes_text(size) if size else "unknown"
-        print(f"  peak       {peak['stage']} {shown} ({peak.get('source', '')})")
-    for item in result["evaluations"]:
-        figures = ", ".join(f"{name} {_number(value)}" for name, value in item["metrics"].items())
-        print(f"  {item['split']:<10} step {item['step']}: {figures} ({item['judged_by']})")
-    for name, seconds in sorted(result["passes"].items(), key=lambda entry: -entry[1]):
+        print(f"  peak       {peak.stage} {shown} ({peak.source})")
+    for item in result.evaluations:
+        figures = ", ".join(f"{name} {_number(value)}" for name, value in item.metrics.items())
+        print(f"  {item.split:<10} step {item.step}: {figures} ({item.judged_by})")
+    for name, seconds in sorted(result.passes.items(), key=lambda entry: -entry[1]):
         print(f"  pass       {clean(name)} {seconds:.3f} s")
-    if result.get("monitor"):
-        share, samples = result["monitor"]["share"], result["monitor"]["samples"]
+    if result.monitor and result.monitor.share is not None:
+        share, samples = result.monitor.share, result.monitor.samples
         print(f"  monitor    {100 * share:.3f} % of one core, {samples} samples")
     print(f"  evidence   {lab.sessions / run}")
 
@@ -102,7 +103,7 @@ def _number(value: float | None) -> str:
 
 def export(chosen: Namespace) -> int:
     index = Index(Lab(lab_folder(chosen)).checked())
-    text = exports.as_json(index) if chosen.format == "json" else exports.as_csv(index)
+    text = exports.runs_as_json(index) if chosen.format == "json" else exports.runs_as_csv(index)
     if chosen.out:
         write_text(chosen.out, text)
         print(chosen.out)

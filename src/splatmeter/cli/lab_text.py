@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from collections.abc import Sequence
+from typing import TextIO
 
 from splatmeter.events import Progress
 from splatmeter.lab.monitor import clocks
+from splatmeter.lab.record.result import RunResult
 from splatmeter.lab.session.session import Beat
 from splatmeter.units import duration_text
 
@@ -65,8 +66,8 @@ class SessionProgress:
             told = f": {clean(beat.arm)}" if beat.stage == "died" and beat.arm else ""
             self._line(f"block {beat.block + 1}/{beat.blocks}  {_OF_JOBS[beat.stage]}{told}", "\n")
         elif beat.result is not None:
-            timing = beat.result.get("timing") or {}
-            rate = f"{timing['steps_per_second']:.3f} it/s" if timing else "no time"
+            timing = beat.result.timing
+            rate = f"{timing.steps_per_second:.3f} it/s" if timing else "no time"
             self._line(
                 f"block {beat.block + 1}/{beat.blocks}  {clean(beat.arm)}  {rate}  {self._left()}", "\n"
             )
@@ -74,9 +75,9 @@ class SessionProgress:
         elif beat.arrival and isinstance(beat.arrival.event, Progress) and self.stream.isatty():
             self._frame(beat, beat.arrival.event)
 
-    def _warn(self, result: Mapping[str, Any]) -> None:
+    def _warn(self, result: RunResult) -> None:
         """Once a session for each kind, with the figures of the first run that showed it."""
-        for text in clocks.warnings(result["card"]) if result.get("card_used") else ():
+        for text in clocks.card_warnings(result.card) if result.card_used else ():
             kind = text.partition(":")[0]
             if kind not in self._warned:
                 self._warned.add(kind)

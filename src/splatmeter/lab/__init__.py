@@ -1,1 +1,1 @@
-"""The second half: plan, execute, record, compare, report. Knows a trainer only by its events."""
+"""The lab: plans, runs, records, judges and reports. It knows a trainer only by its events."""

@@ -30,7 +30,7 @@ def write_text(path: Path, text: str) -> None:
             raise
     except OSError as problem:
         raise OutputError(
-            f"cannot write {path}: {problem.strerror}; free some space or choose another place"
+            f"Cannot write {path}: {problem.strerror}; free some space or choose another place."
         ) from None
     if os.name == "posix":
         folder = os.open(path.parent, os.O_RDONLY)

@@ -44,7 +44,7 @@ class CodeIdentity:
 
     @property
     def sha256(self) -> str:
-        """Of everything; empty if nothing could be identified."""
+        """One hash for all three parts; empty if nothing could be identified."""
         parts = (self.source, self.program, self.environment)
         return _digest(parts)[:16] if any(parts) else ""
 

@@ -54,7 +54,7 @@ def collect(directory: Path | None = None, declared: Mapping[str, str] | None = 
             "variables": variables(declared or {}),
         },
         "circumstances": circumstances(),
-        "git": git(directory or Path.cwd()),
+        "git": git_state(directory or Path.cwd()),
     }
 
 
@@ -152,7 +152,7 @@ def limits() -> dict[str, Any]:
     return found
 
 
-def git(directory: Path) -> dict[str, Any]:
+def git_state(directory: Path) -> dict[str, Any]:
     """Revision and difference of the working tree; {} outside a repository. `diff` goes into a file of its
     own.
     """

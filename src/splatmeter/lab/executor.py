@@ -49,7 +49,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProcessEnd:
     code: int
     seconds: float
     cpu_seconds: float = 0.0
@@ -67,7 +67,7 @@ class Hooks:
     """Who wants to know the process id when it starts, and how it ended."""
 
     started: Callable[[int], None] = lambda pid: None
-    ended: Callable[[Outcome], None] = lambda outcome: None
+    ended: Callable[[ProcessEnd], None] = lambda outcome: None
 
 
 class Executor(Protocol):
@@ -92,7 +92,7 @@ class Scripted:
             last = arrival.seconds
             code = 0 if isinstance(arrival.event, Finished) else 1
             yield arrival
-        hooks.ended(Outcome(code, last, last))
+        hooks.ended(ProcessEnd(code, last, last))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class _Child:
 
     def __init__(self, command: Command, capture: Path | None) -> None:
         self._queue: queue.SimpleQueue[_Chunk] = queue.SimpleQueue()
-        self._outcome: Outcome | None = None
+        self._outcome: ProcessEnd | None = None
         self._ended = threading.Event()
         self.hung = ""
         self._files: list[BinaryIO] = []
@@ -211,7 +211,7 @@ class _Child:
             patience.heard(chunk.seconds)
             yield chunk
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ProcessEnd:
         self._ended.wait()
         assert self._outcome is not None
         return self._outcome
@@ -231,7 +231,7 @@ class _Child:
 
     def _wait(self) -> None:
         code, told = _reap(self._process)
-        self._outcome = Outcome(code, time.perf_counter() - self._start, **told)
+        self._outcome = ProcessEnd(code, time.perf_counter() - self._start, **told)
         self._ended.set()
         signal_group(self.pid, "SIGKILL")  # whatever it left behind must not disturb the next run
 
@@ -262,9 +262,14 @@ def _start(command: Command, stdout: int, stderr: int) -> subprocess.Popen[bytes
             if command.directory and not command.directory.is_dir()
             else command.arguments[0]
         )
-        raise MissingFile(f"{missing} does not exist; correct the command of the phase or protocol") from None
+        raise MissingFile(
+            f"{missing} does not exist; correct the command of the phase or protocol."
+        ) from None
     except OSError as problem:
-        raise MissingFile(f"{command.arguments[0]} cannot be started: {problem.strerror}") from None
+        raise MissingFile(
+            f"{command.arguments[0]} cannot be started: {problem.strerror};"
+            " correct the command of the phase or protocol."
+        ) from None
 
 
 def _dies_with_us(command: Command) -> tuple[str, ...]:

@@ -7,19 +7,22 @@ import pytest
 
 from splatmeter.lab.audit import audit
 from splatmeter.lab.audit.hidden_time import hidden_time
-from splatmeter.lab.audit.memory import floats_per_gaussian, held_bytes_per_gaussian, step_bytes_per_gaussian
 from splatmeter.lab.audit.metrics import printed_and_computed
-from splatmeter.lab.audit.peaks import untold_memory
 from splatmeter.lab.audit.speed import collapse
-from splatmeter.lab.compare.samples import (
+from splatmeter.lab.audit.untold_memory import untold_memory
+from splatmeter.lab.samples.finding import Finding, Severity
+from splatmeter.lab.samples.memory_floor import (
+    floats_per_gaussian,
+    held_bytes_per_gaussian,
+    step_bytes_per_gaussian,
+)
+from splatmeter.lab.samples.run_sample import (
     Arm,
     Aspect,
     Clocks,
     Evaluation,
-    Finding,
     RatePoint,
     RunSample,
-    Severity,
     StagePeak,
 )
 

@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from splatmeter.lab.compare.comparison import Comparison
 from splatmeter.lab.compare.metric import Quality, judge_metric
-from splatmeter.lab.compare.order import block_orders, next_orders
 from splatmeter.lab.compare.power import power_of_equivalence, power_to_detect
 from splatmeter.lab.compare.ratio import Estimate, evidence, paired, trimmed
-from splatmeter.lab.compare.samples import VerdictKind
 from splatmeter.lab.compare.sequential import anytime, half_width
-from splatmeter.lab.compare.verdict import Comparison, judge
+from splatmeter.lab.compare.verdict import judge
+from splatmeter.lab.plan.block_orders import block_orders, next_orders
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
 JITTER = 0.008
 Noise = Callable[[np.random.Generator, int], NDArray[np.float64]]

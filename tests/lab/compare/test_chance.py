@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from splatmeter.lab.compare.chance import claims
-from splatmeter.lab.compare.samples import VerdictKind
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
 
 def test_twenty_phases_that_change_nothing_give_half_a_claim_and_one_in_two_labs_a_false_one() -> None:

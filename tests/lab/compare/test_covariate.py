@@ -11,7 +11,7 @@ import pytest
 from splatmeter.lab.compare.assemble import Rules, compare
 from splatmeter.lab.compare.covariate import adjusted, stolen_differences
 from splatmeter.lab.compare.ratio import evidence, log_ratios
-from splatmeter.lab.compare.samples import Arm, RunSample
+from splatmeter.lab.samples.run_sample import Arm, RunSample
 
 STOLEN = [0.02, -0.03, 0.05, -0.01, -0.04, 0.01, 0.03, -0.03]
 NOISE = [0.002, -0.001, 0.001, -0.002, 0.0, 0.001, -0.002, 0.001]

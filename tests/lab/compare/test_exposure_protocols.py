@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from splatmeter.lab.audit.metrics import (
     different_that_should_be_equal,
     judged_twice,
     printed_and_computed,
 )
 from splatmeter.lab.compare.assemble import Rules, compare
-from splatmeter.lab.compare.samples import Arm, Evaluation, RunSample, VerdictKind
 from splatmeter.lab.compare.verdict import judge
 from splatmeter.lab.record.intact import _figures
+from splatmeter.lab.record.result import RunEvaluation
+from splatmeter.lab.samples.run_sample import Arm, Evaluation, RunSample
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
 
 def judged(psnr: float, *exposures: str, judged_by: str = "splatmeter") -> tuple[Evaluation, ...]:
@@ -69,6 +73,6 @@ def test_two_protocols_of_one_model_do_not_contradict_each_other() -> None:
 
 
 def test_a_protocol_that_was_rewritten_is_another_figure() -> None:
-    item = {"step": 1, "split": "test", "metrics": {"psnr": 26.0}}
-    assert _figures(item) == _figures(item | {"exposure": "none"})
-    assert _figures(item) != _figures(item | {"exposure": "left-half"})
+    item = RunEvaluation(1, "test", {"psnr": 26.0})
+    assert _figures(item) == _figures(replace(item, exposure="none"))
+    assert _figures(item) != _figures(replace(item, exposure="left-half"))

@@ -10,14 +10,16 @@ import pytest
 from test_by_simulation import JITTER, REGIMES, at_most, paired_up
 from test_by_simulation import experiment as experiment_of
 
+from splatmeter.lab.compare.comparison import Comparison
 from splatmeter.lab.compare.metric import MetricResult, Quality, judge_metric
 from splatmeter.lab.compare.noise import noise_floor
-from splatmeter.lab.compare.order import next_orders
 from splatmeter.lab.compare.quality import QUALITY_GAIN
 from splatmeter.lab.compare.ratio import evidence
-from splatmeter.lab.compare.samples import Finding, Severity, VerdictKind
 from splatmeter.lab.compare.sequential import evidence_so_far
-from splatmeter.lab.compare.verdict import Comparison, judge, may_stop
+from splatmeter.lab.compare.verdict import judge, may_stop
+from splatmeter.lab.plan.block_orders import next_orders
+from splatmeter.lab.samples.finding import Finding, Severity
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
 TOLERANCE = 0.005
 MOST_BLOCKS = 60

@@ -19,8 +19,9 @@ from splatmeter.lab.compare.machines import (
     split_blocks,
 )
 from splatmeter.lab.compare.ratio import log_ratios
-from splatmeter.lab.compare.samples import Arm, Evaluation, RunSample, VerdictKind
 from splatmeter.lab.compare.verdict import judge
+from splatmeter.lab.samples.run_sample import Arm, Evaluation, RunSample
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
 TRIALS = 1500
 
@@ -32,7 +33,7 @@ def test_two_machines_are_compared_as_by_welch() -> None:
     errors = [statistics.variance(g) / len(g) for g in (a, b)]
     t = (means[0] - means[1]) / math.sqrt(sum(errors))
     degrees = sum(errors) ** 2 / sum(e * e / (n - 1) for e, n in zip(errors, sizes, strict=True))
-    from splatmeter.lab.compare.student import cdf
+    from splatmeter.lab.samples.student import cdf
 
     assert heterogeneity([a, b]) == pytest.approx(2 * cdf(-abs(t), degrees), rel=1e-9)
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splatmeter.lab.compare.noise import noise_floor
-from splatmeter.lab.compare.order import block_orders, next_orders
 from splatmeter.lab.compare.power import blocks_to_detect, blocks_to_prove_equal, more_blocks, power_to_detect
 from splatmeter.lab.compare.ratio import evidence, log_ratios, paired, slice_log_ratios, trimmed
-from splatmeter.lab.compare.samples import Arm, RunSample, SliceSample
 from splatmeter.lab.compare.sequential import anytime, half_width
+from splatmeter.lab.plan.block_orders import block_orders, next_orders
+from splatmeter.lab.samples.run_sample import Arm, RunSample, SliceSample
 
 KNOWN = [0.021, 0.013, 0.034, 0.008, 0.017, 0.025]
 

@@ -4,7 +4,12 @@ import math
 
 import pytest
 
-from splatmeter.lab.compare.student import cdf, normal_cdf, quantile, regularized_beta
+from splatmeter.lab.samples.student import (
+    cdf,
+    normal_cdf,
+    quantile,
+    regularized_beta,
+)
 
 DEGREES = (1, 2, 3, 4, 5, 7.5, 9, 19, 50, 200, 201, 10_000, 1_000_000)
 PROBABILITIES = (1e-6, 0.001, 0.025, 0.05, 0.3, 0.499, 0.7, 0.95, 0.975, 0.9995)

@@ -5,23 +5,28 @@ import dataclasses
 import pytest
 
 from splatmeter.lab.compare.assemble import Rules, compare
+from splatmeter.lab.compare.comparison import Comparison
 from splatmeter.lab.compare.metric import Quality, judge_metric
 from splatmeter.lab.compare.noise import noise_floor, with_noise
 from splatmeter.lab.compare.quality import compare_quality, suspicious_gains
 from splatmeter.lab.compare.ratio import evidence
-from splatmeter.lab.compare.samples import (
+from splatmeter.lab.compare.sequential import evidence_so_far
+from splatmeter.lab.compare.verdict import (
+    declared,
+    judge,
+    may_stop,
+    verify,
+)
+from splatmeter.lab.samples.finding import Finding, Severity
+from splatmeter.lab.samples.run_sample import (
     Arm,
     Aspect,
     Evaluation,
-    Finding,
     RunSample,
-    Severity,
     SliceSample,
     Subject,
-    VerdictKind,
 )
-from splatmeter.lab.compare.sequential import evidence_so_far
-from splatmeter.lab.compare.verdict import Comparison, declared, judge, may_stop, verify
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
 SAME_QUALITY = (judge_metric(("psnr", "test", 3100), [(26.0, 26.0)], True, 0.005),)
 SUBJECT = Subject("p", ("x", "y"), (("a",), ("b",)))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import tomllib
 
-from splatmeter.lab.compare.samples import Finding
 from splatmeter.lab.handlog import audit_log, parse_log
+from splatmeter.lab.samples.finding import Finding
 
 HERE = Path(__file__).parent
 TODAY = datetime.date(2026, 11, 16)

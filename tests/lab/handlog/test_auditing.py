@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from splatmeter.lab.compare.samples import Finding, Severity
 from splatmeter.lab.handlog import audit_log, parse_log
 from splatmeter.lab.handlog.splits import held_out_count
+from splatmeter.lab.samples.finding import Finding, Severity
 
 INVENTED = """# Kernel diary
 

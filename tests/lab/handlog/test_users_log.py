@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from splatmeter.lab.compare.samples import Finding
 from splatmeter.lab.handlog import audit_log, parse_log
+from splatmeter.lab.samples.finding import Finding
 
 SHARED = Path(__file__).parents[4] / "shared" / "log" / "training-speed-tracking.md"
 

@@ -13,5 +13,5 @@ from splatmeter.lab import code_identity, environment
 @pytest.fixture(autouse=True)
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code_identity, "_installed", lambda paths: "")
-    monkeypatch.setattr(environment, "git", lambda directory: {})
+    monkeypatch.setattr(environment, "git_state", lambda directory: {})
     monkeypatch.delenv("PYTHONPATH", raising=False)  # all that lies there would be hashed before every run

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from splatmeter.lab import environment
-from splatmeter.lab.session import plan as plans
+from splatmeter.lab.session import session_plan as plans
 
 CPU = {"model": "Test processor", "logical": 8, "physical": 4, "caches": {}, "memory_bytes": 16 << 30}
 

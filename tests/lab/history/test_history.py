@@ -16,13 +16,13 @@ from scripted_lab import add, carried_out, make_lab, trainer
 from splatmeter.cli.main import main
 from splatmeter.lab import environment
 from splatmeter.lab.atomic import write_text
-from splatmeter.lab.history.gather import history
+from splatmeter.lab.history.history import history
 from splatmeter.lab.history.tracks import FIGURES, Change, History, Point, follows
+from splatmeter.lab.judgement.verdicts import judged
 from splatmeter.lab.plan import protocol as protocols
-from splatmeter.lab.plan.scenes import SceneEntry
+from splatmeter.lab.plan.scene_entries import SceneEntry
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.report.history_chart import draw, panels
-from splatmeter.lab.session.verdicts import judged
 
 QUIET = 0.002
 
@@ -165,7 +165,7 @@ def test_a_protocol_that_changed_in_between_divides_the_history(
     lab = make_lab(tmp_path)
     add(lab, "phase", "--speed", "110")
     measured(lab, "phase")
-    write_text(lab.protocol_file, protocols.to_text(dataclasses.replace(lab.protocol(), **edit)))  # type: ignore[arg-type]
+    write_text(lab.protocol_file, protocols.protocol_text(dataclasses.replace(lab.protocol(), **edit)))  # type: ignore[arg-type]
     measured(lab, "phase")
     found = history(lab)
     assert len(found.tracks) == 2 and joined(found) == []
@@ -178,15 +178,17 @@ def test_a_protocol_that_changed_in_between_divides_the_history(
 def test_another_start_or_other_photos_divide_the_history(tmp_path: Path) -> None:
     """Both stand in results alone; a scene that is swapped for an easier one keeps its path."""
     from splatmeter.lab.history.conditions import conditions
+    from splatmeter.lab.record.result import result_from
 
     identity = {"protocol": "p", "machine": "m"}
-    result = {"identity": identity, "timing": {"steps": 150}, "window": {"first": 0}, "start_sha256": "a"}
+    record = {"identity": identity, "timing": {"steps": 150}, "window": {"first": 0}, "start_sha256": "a"}
+    result = result_from(record)
     stated = protocols.Protocol(scene="garden")
     usual = conditions(result, stated, "photos")
-    assert conditions(result | {"start_sha256": "b"}, stated, "photos") != usual
+    assert conditions(result_from(record | {"start_sha256": "b"}), stated, "photos") != usual
     assert conditions(result, stated, "other photos") != usual
-    assert conditions(result | {"timing": {"steps": 50}}, stated, "photos") != usual
-    assert conditions(dict(result), stated, "photos") == usual
+    assert conditions(result_from(record | {"timing": {"steps": 50}}), stated, "photos") != usual
+    assert conditions(result_from(dict(record)), stated, "photos") == usual
 
 
 def test_an_edited_result_is_named_and_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -300,7 +302,7 @@ def test_revisions_are_named_and_missed_when_git_has_lost_them(
     program = tmp_path / "program"
     subprocess.run(["git", "init", "-q", str(program)], check=True)
     first = commit(program, "Fuse \x1b[31mbackward <script>alert(1)</script>")
-    monkeypatch.setattr(environment, "git", lambda directory: {"revision": first, "dirty": True})
+    monkeypatch.setattr(environment, "git_state", lambda directory: {"revision": first, "dirty": True})
     measured(lab, "phase")
     text = said(lab, capsys)
     assert f"{first[:8]}+" in text and "Fuse" in text and "\x1b[31m" not in text

@@ -16,12 +16,12 @@ from scripted_lab import add, carried_out, make_lab, trainer
 from splatmeter.cli.lab_history import Column, packed
 from splatmeter.cli.main import main
 from splatmeter.lab.history.csv_table import as_csv
-from splatmeter.lab.history.gather import history
+from splatmeter.lab.history.history import history
 from splatmeter.lab.history.tracks import Change, History
 from splatmeter.lab.record.export import spreadsheet_cell
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.report.gather import report
 from splatmeter.lab.report.page import page
+from splatmeter.lab.report.report_contents import report
 
 MLFLOW = importlib.util.find_spec("mlflow") and importlib.util.find_spec("sqlalchemy")
 
@@ -33,7 +33,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         patch.setattr(code_identity, "_installed", lambda paths: "")
-        patch.setattr(environment, "git", lambda directory: {"revision": "0123abcd" * 5})
+        patch.setattr(environment, "git_state", lambda directory: {"revision": "0123abcd" * 5})
         patch.delenv("PYTHONPATH", raising=False)
         made = make_lab(tmp_path_factory.mktemp("lab"), title="=1+1")
         add(made, "fast", "--speed", "120")

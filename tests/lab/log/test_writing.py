@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splatmeter.lab.compare.samples import Finding, Severity, Verdict, VerdictKind
 from splatmeter.lab.handlog import audit_log, parse_log
 from splatmeter.lab.log import write_log
-from splatmeter.lab.log.document import (
+from splatmeter.lab.log.escape import cell, inline
+from splatmeter.lab.log.log_document import (
     LogDocument,
     LogPhase,
     MetricsFigure,
@@ -17,8 +17,11 @@ from splatmeter.lab.log.document import (
     RatioFigure,
     SpeedFigure,
 )
-from splatmeter.lab.log.escape import cell, inline
 from splatmeter.lab.log.notes import key_of_phase, read_notes, write_block
+from splatmeter.lab.log.writing import SIGNS_IN_LOGS
+from splatmeter.lab.report.wording import SYMBOLS
+from splatmeter.lab.samples.finding import Finding, Severity
+from splatmeter.lab.samples.verdict_kinds import Verdict, VerdictKind
 
 
 def metrics(psnr: float, l1: float = 0.035384) -> MetricsFigure:
@@ -249,3 +252,16 @@ def test_a_link_or_a_tag_in_a_name_stays_text(name: str) -> None:
 
     live = re.sub(r"\\[\\\]<./|]", "", inline(name))
     assert not re.search(r"\]\(|<|://|www\.", live), inline(name)
+
+
+@pytest.mark.parametrize("kind", list(VerdictKind))
+def test_log_report_and_gate_agree_on_what_a_verdict_means(kind: VerdictKind) -> None:
+    """What stops a gate is crossed out in the log and bad on the page; no speed-up is none of these."""
+    stops = kind.exit_code == 1
+    sign, tone = SYMBOLS[kind]
+    assert (SIGNS_IN_LOGS[kind] == "❌") == (tone == "bad") == stops
+    assert (SIGNS_IN_LOGS[kind] == "=") == (sign == "=") == (kind in NOTHING_GAINED)
+    assert kind not in NOTHING_GAINED or kind.exit_code == 0
+
+
+NOTHING_GAINED = (VerdictKind.NO_SPEED_UP, VerdictKind.NO_GAIN)

@@ -14,17 +14,17 @@ from sample_lab import rich_lab, write_renders
 
 from splatmeter.lab import environment
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.report.document import ReportDocument
-from splatmeter.lab.report.gather import report
 from splatmeter.lab.report.page import page
-from splatmeter.lab.report.pictures import find, read
+from splatmeter.lab.report.pictures import find_renders, read_pictures
+from splatmeter.lab.report.report_contents import report
+from splatmeter.lab.report.report_document import ReportDocument
 
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
-        patch.setattr(environment, "git", lambda directory: {})  # three processes a run
+        patch.setattr(environment, "git_state", lambda directory: {})  # three processes a run
         return rich_lab(tmp_path_factory.mktemp("lab"))
 
 
@@ -32,9 +32,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
 def document(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> ReportDocument:
     folder = tmp_path_factory.mktemp("renders")
     sources = [
-        find(name, write_renders(folder / name, blur)) for name, blur in (("baseline", 0.1), ("fused", 0.4))
+        find_renders(name, write_renders(folder / name, blur))
+        for name, blur in (("baseline", 0.1), ("fused", 0.4))
     ]
-    return report(lab, lab.root, read([source for source in sources if source], 3))
+    return report(lab, lab.root, read_pictures([source for source in sources if source], 3))
 
 
 @pytest.fixture(scope="session")

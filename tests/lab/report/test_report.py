@@ -14,11 +14,14 @@ from sample_lab import trainer, write_renders
 from scripted_lab import add, carried_out, make_lab
 
 from splatmeter.cli.main import main
-from splatmeter.lab.compare.samples import Finding, Severity, Verdict, VerdictKind
-from splatmeter.lab.log.document import LogPhase, MetricsFigure, SpeedFigure
+from splatmeter.lab.judgement.verdicts import judged
+from splatmeter.lab.log.log_document import LogPhase, MetricsFigure, SpeedFigure
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.report import write
-from splatmeter.lab.report.document import (
+from splatmeter.lab.report.page import LARGEST, page
+from splatmeter.lab.report.pictures import find_renders, read_pictures
+from splatmeter.lab.report.report_contents import report
+from splatmeter.lab.report.report_document import (
     BlockRatio,
     Curve,
     MemoryTrace,
@@ -31,11 +34,9 @@ from splatmeter.lab.report.document import (
     Stage,
     run_anchor,
 )
-from splatmeter.lab.report.gather import report
-from splatmeter.lab.report.page import LARGEST, page
-from splatmeter.lab.report.pictures import find, read
 from splatmeter.lab.report.write import KeptModel
-from splatmeter.lab.session.verdicts import judged
+from splatmeter.lab.samples.finding import Finding, Severity
+from splatmeter.lab.samples.verdict_kinds import Verdict, VerdictKind
 
 HOSTILE = "<script>alert('x')</script><img src=x onerror=alert(1)>\"'&"
 VOID = {"meta", "input", "img", "br", "link"}
@@ -271,22 +272,24 @@ def test_a_page_that_grows_too_large_leaves_out_views(document: ReportDocument) 
 
 
 def test_pictures_are_chosen_from_both_and_kept_within_their_budget(tmp_path: Path) -> None:
-    sources = [find(name, write_renders(tmp_path / name, 0.2, 5)) for name in ("a", "b")]
+    sources = [find_renders(name, write_renders(tmp_path / name, 0.2, 5)) for name in ("a", "b")]
     known = [source for source in sources if source]
     assert len(known) == 2
     (tmp_path / "b" / "test" / "ours_200" / "test_preds_1" / "00002.png").unlink()
-    found = read(known, 3)
+    found = read_pictures(known, 3)
     assert [picture.view for picture in found] == ["00000", "00003", "00004"]
     assert found[0].size == (320, 200) and found[0].photo.startswith("data:image/jpeg;base64,")
-    weight = sum(len(p.photo) + sum(map(len, p.renders.values())) for p in read(known, 3, budget=60_000))
+    weight = sum(
+        len(p.photo) + sum(map(len, p.renders.values())) for p in read_pictures(known, 3, budget=60_000)
+    )
     assert 0 < weight <= 60_000
 
 
 def test_a_file_that_is_no_picture_is_left_out(tmp_path: Path) -> None:
-    source = find("a", write_renders(tmp_path, 0.2, 2))
+    source = find_renders("a", write_renders(tmp_path, 0.2, 2))
     assert source
     (source.renders / "00000.png").write_text("<svg onload=alert(1)>")
-    assert [picture.view for picture in read([source], 3)] == ["00001"]
+    assert [picture.view for picture in read_pictures([source], 3)] == ["00001"]
 
 
 def test_the_last_held_out_renders_are_found(tmp_path: Path) -> None:
@@ -298,9 +301,9 @@ def test_the_last_held_out_renders_are_found(tmp_path: Path) -> None:
         "train/ours_300/test_preds_1",
     ):
         (tmp_path / folder).mkdir(parents=True)
-    found = find("a", tmp_path)
+    found = find_renders("a", tmp_path)
     assert found and found.renders == tmp_path / "test" / "ours_200" / "test_preds_1"
-    assert find("a", tmp_path / "nowhere") is None
+    assert find_renders("a", tmp_path / "nowhere") is None
 
 
 def test_the_command_writes_the_page_and_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from splatmeter.lab.compare.ratio import mean
-from splatmeter.lab.compare.samples import Arm, Aspect, Finding, RunSample, Severity
+from splatmeter.lab.samples.averages import mean
+from splatmeter.lab.samples.finding import Finding, Severity
+from splatmeter.lab.samples.run_sample import Arm, Aspect, RunSample
 
 MOST_DIFFERENT_COUNT = 0.01
 
@@ -44,7 +45,7 @@ def different_counts(runs: Sequence[RunSample]) -> list[Finding]:
     return findings
 
 
-def quality_obstacle(runs: Sequence[RunSample]) -> str:
+def incomparable_quality(runs: Sequence[RunSample]) -> str:
     """Why the arms' quality may not be compared at all; empty if it may."""
     arms = _by_arm(runs)
     for other in arms[1:]:

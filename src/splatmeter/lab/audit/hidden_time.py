@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from splatmeter.lab.compare.ratio import deviation_of, mean
-from splatmeter.lab.compare.samples import Aspect, Clocks, Finding, RunSample, Severity
-from splatmeter.lab.compare.student import quantile
+from splatmeter.lab.samples.averages import deviation_of, mean
+from splatmeter.lab.samples.finding import Finding, Severity
+from splatmeter.lab.samples.run_sample import Aspect, Clocks, RunSample
+from splatmeter.lab.samples.student import quantile
 from splatmeter.lab.trainers.adapter import WENT_BACK
 
 MOST_HIDDEN = 0.05
-"""Of the reference's time; also of the candidate's own, where it is certain that there is more at all."""
+"""A share of the reference's time, and of the candidate's own where there certainly is more."""
 LEAST_COVERED = 0.05
 LEAST_SECONDS = 0.1
 """Less is the time a process takes to start on a busy machine."""

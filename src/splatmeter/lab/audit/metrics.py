@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from splatmeter.lab.compare.coverage import OURS
-from splatmeter.lab.compare.samples import Aspect, Evaluation, Finding, RunSample, Severity
+from splatmeter.lab.samples.finding import Finding, Severity
+from splatmeter.lab.samples.run_sample import OURS, Aspect, Evaluation, RunSample
 
 SAME_PSNR = 0.02
 """dB: both round to the same 8-bit pictures; only the order of sums may differ."""

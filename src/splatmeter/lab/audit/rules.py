@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from splatmeter.lab.audit import arms, hidden_time, memory, metrics, speed, views
-from splatmeter.lab.compare.samples import Finding, RunSample
+from splatmeter.lab.audit import (
+    arms,
+    hidden_time,
+    memory_figures,
+    metrics,
+    speed,
+    views,
+)
+from splatmeter.lab.samples.finding import Finding
+from splatmeter.lab.samples.run_sample import RunSample
 
 PER_RUN: tuple[Callable[[RunSample], list[Finding]], ...] = (
     views.leaked_test_views,
     views.unchecked_views,
     metrics.judged_twice,
     hidden_time.went_back,
-    memory.below_the_floor,
-    memory.doubtful_sampling,
-    memory.impossible_values,
+    memory_figures.below_the_floor,
+    memory_figures.doubtful_sampling,
+    memory_figures.impossible_values,
     speed.collapse,
     speed.allocator_retries,
     speed.unsteady_card,

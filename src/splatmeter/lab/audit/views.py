@@ -1,11 +1,12 @@
-"""Test views that the model had already seen, and views of which nobody knows."""
+"""Test views that the model had already seen, and views that cannot be checked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import PurePath
 
-from splatmeter.lab.compare.samples import Finding, RunSample, Severity
+from splatmeter.lab.samples.finding import Finding, Severity
+from splatmeter.lab.samples.run_sample import RunSample
 
 
 def leaked_test_views(run: RunSample) -> list[Finding]:

@@ -1,0 +1,1 @@
+"""Pure functions from samples to a verdict: ratios, intervals, quality, rules."""

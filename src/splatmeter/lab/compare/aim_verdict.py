@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from splatmeter.lab.compare.aims import Aim, Figure
+from splatmeter.lab.compare.aim_figures import Figure
 from splatmeter.lab.compare.comparison import (
     Comparison,
     command,
@@ -32,9 +32,10 @@ from splatmeter.lab.compare.comparison import (
     undecided_quality,
     with_notes,
 )
-from splatmeter.lab.compare.kinds import Verdict, VerdictKind
 from splatmeter.lab.compare.power import samples_to_settle
 from splatmeter.lab.compare.ratio import FEWEST_BLOCKS, Estimate
+from splatmeter.lab.samples.aim import Aim
+from splatmeter.lab.samples.verdict_kinds import Verdict, VerdictKind
 
 _GAIN = {Aim.MEMORY: VerdictKind.LEANER, Aim.TIME: VerdictKind.SOONER, Aim.QUALITY: VerdictKind.BETTER}
 _LOSS = {
@@ -45,7 +46,7 @@ _LOSS = {
 }
 
 
-def judge(comparison: Comparison) -> Verdict:
+def judge_aim(comparison: Comparison) -> Verdict:
     for rule in (questionable, quality_lost, _slower, _lost, _gained, _no_gain):
         verdict = rule(comparison)
         if verdict is not None:
@@ -233,5 +234,5 @@ def _told(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _joined(figures: Sequence[Figure]) -> str:
-    """The figures in one breath: name, what it was and is, the ratio."""
+    """All figures in a row: name, what it was and is, the ratio."""
     return "; ".join(f"{figure.name} {figure.values}, {figure.ratio}" for figure in figures)

@@ -6,23 +6,30 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from splatmeter.lab.audit.arms import quality_obstacle
+from splatmeter.lab.audit.arms import incomparable_quality
 from splatmeter.lab.audit.metrics import printed_and_computed
-from splatmeter.lab.audit.peaks import untold_memory
 from splatmeter.lab.audit.rules import audit
-from splatmeter.lab.compare.aims import Aim, Figure, How
+from splatmeter.lab.audit.untold_memory import untold_memory
+from splatmeter.lab.compare.aim_figures import Figure, How
+from splatmeter.lab.compare.comparison import TOLERATED_DIFFERENCE, Comparison
 from splatmeter.lab.compare.covariate import STOLEN, adjusted, stolen_differences
 from splatmeter.lab.compare.coverage import covered
 from splatmeter.lab.compare.margins import TOLERANCE
 from splatmeter.lab.compare.metric import MetricResult
 from splatmeter.lab.compare.noise import NoiseFloor, noise_floor, with_noise
-from splatmeter.lab.compare.peaks import memory_figures
+from splatmeter.lab.compare.peak_figures import memory_figures
 from splatmeter.lab.compare.quality import compare_quality, runs_of, suspicious_gains
 from splatmeter.lab.compare.ratio import SpeedEvidence, evidence, log_ratios, slice_log_ratios
-from splatmeter.lab.compare.samples import NOTHING, Finding, RunSample, SliceSample, Subject
 from splatmeter.lab.compare.sequential import evidence_so_far
 from splatmeter.lab.compare.trajectory import Goal, trajectory_figure
-from splatmeter.lab.compare.verdict import TOLERATED_DIFFERENCE, Comparison
+from splatmeter.lab.samples.aim import Aim
+from splatmeter.lab.samples.finding import Finding
+from splatmeter.lab.samples.run_sample import (
+    NOTHING,
+    RunSample,
+    SliceSample,
+    Subject,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +47,11 @@ class Rules:
     """What was fixed before the runs."""
 
     tolerance: float = TOLERANCE
-    """Of PSNR, as a fraction; the other metrics get what corresponds to it."""
+    """How much PSNR may fall, as a fraction; the other metrics get the margin that goes with it."""
     margins: Mapping[str, float] = field(default_factory=dict)
-    """Of single metrics, where the user states them."""
+    """Margins that the user states for single metrics."""
     tolerated_difference: float = TOLERATED_DIFFERENCE
-    """Of speed (δ), as a fraction; also by how much less memory may cost in speed, and peaks may differ."""
+    """How much speed may differ (δ), as a fraction; also how much speed less memory may cost."""
     covariate: str = ""
     """'stolen': compare at equal stolen time (covariate.py)."""
     until_decided: bool = False
@@ -80,7 +87,7 @@ def compare(
     untimed = [_untimed(run) for arm in (reference, candidate) for run in runs_of(quality_runs, arm)]
     evaluated = covered([*a, *b, *untimed], rules.evaluations)
     pair = evaluated.runs[: len(a) + len(b)]
-    comparable = not quality_obstacle(evaluated.runs)
+    comparable = not incomparable_quality(evaluated.runs)
     quality = _quality(evaluated.runs, reference, candidate, rules) if comparable else ()
     findings: list[Finding] = [*rules.findings, *audit(evaluated.runs), *printed_and_computed([*a, *b])]
     findings += untold_memory([*a, *b]) if rules.aim.of_memory else []
@@ -178,5 +185,5 @@ def _quality(
 
 
 def _untimed(run: RunSample) -> RunSample:
-    """How fast a run was that nobody timed is no objection to anything."""
+    """A run made for quality alone was not timed, so its speed is no reason to object."""
     return dataclasses.replace(run, rates=(), allocator_retries=0, clocks=None)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from splatmeter.lab.compare.kinds import GAINS, VerdictKind
+from splatmeter.lab.samples.verdict_kinds import GAINS, VerdictKind
 
 FALSE_FASTER = 0.025
 """One side of the 95 % interval: how often a phase that changes nothing is called faster."""
@@ -71,7 +71,7 @@ class Claims:
 
 
 def claims(verdicts: Iterable[VerdictKind], sessions: int = 0) -> Claims:
-    """Of the verdicts of all phases against their parents, one each; planned and held ones were not tested.
+    """`verdicts` has one for each phase against its parent; planned and held ones were not tested.
 
     Questionable and undecided ones count as tested: they had their chance. `sessions` counts all that
     compared a phase with its parent, where some were measured more than once.

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from splatmeter.lab.compare.aims import Aim, Figure
-from splatmeter.lab.compare.kinds import Verdict, VerdictKind
+from splatmeter.lab.compare.aim_figures import Figure
 from splatmeter.lab.compare.margins import TOLERANCE
 from splatmeter.lab.compare.metric import MetricResult, Quality, more_seeds
 from splatmeter.lab.compare.noise import NoiseFloor, half_width_of
 from splatmeter.lab.compare.ratio import FEWEST_BLOCKS, Estimate, SpeedEvidence
-from splatmeter.lab.compare.samples import NOTHING, Finding, Subject
+from splatmeter.lab.samples.aim import Aim
+from splatmeter.lab.samples.finding import Finding
+from splatmeter.lab.samples.run_sample import NOTHING, Subject
+from splatmeter.lab.samples.verdict_kinds import Verdict, VerdictKind
 
 TOLERATED_DIFFERENCE = 0.02
 
@@ -46,12 +48,12 @@ class Comparison:
     """Evaluations that the protocol promised and that cannot be compared, one sentence each."""
     aim: Aim = Aim.SPEED
     figures: tuple[Figure, ...] = ()
-    """Of the aim, where it is not speed alone."""
+    """What the aim is judged by, where it is not speed alone."""
     scenes: tuple[Comparison, ...] = ()
     """One for each scene, where there are several: speed and figures here are then their geometric means."""
     scene: str = ""
     tolerance: float = TOLERANCE
-    """Of PSNR."""
+    """How much PSNR may fall, as a fraction."""
     machines: tuple[Comparison, ...] = ()
     """One for each machine, where there are several; speed here is then that of all blocks, if they agree."""
     machine: str = ""
@@ -153,9 +155,7 @@ def with_notes(
 
 
 def notes(comparison: Comparison) -> tuple[str, ...]:
-    """Of every machine and scene, of the audit, and of an A/A that leans: said beside every verdict, decided
-    or not.
-    """
+    """What is said beside every verdict, decided or not: machines, scenes, the audit, an A/A that leans."""
     told = [comparison.agreement.sentence] if comparison.agreement is not None else []
     told += [f"On {part.machine}: speed {ratio_text(part.speed.main)}." for part in comparison.machines]
     told += [f"On {p.machine}: {figure.sentence}" for p in comparison.machines for figure in p.figures]

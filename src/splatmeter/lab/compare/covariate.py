@@ -21,12 +21,12 @@ from splatmeter.lab.compare.ratio import (
     FEWEST_FOR_TRIMMED,
     Estimate,
     SpeedEvidence,
-    mean,
     paired,
     trimmed,
 )
-from splatmeter.lab.compare.samples import RunSample
-from splatmeter.lab.compare.student import quantile
+from splatmeter.lab.samples.averages import mean
+from splatmeter.lab.samples.run_sample import RunSample
+from splatmeter.lab.samples.student import quantile
 
 STOLEN = "stolen"
 FEWEST = 6

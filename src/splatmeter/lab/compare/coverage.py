@@ -6,10 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from splatmeter.lab.compare.samples import Evaluation, RunSample
-
-OURS = "splatmeter eval"
-"""Computed by the lab itself from a saved model, with the same code for every trainer."""
+from splatmeter.lab.samples.run_sample import OURS, Evaluation, RunSample
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,7 +34,7 @@ def covered(runs: Sequence[RunSample], required: Iterable[tuple[str, int]]) -> C
 
 
 def _shared_rule(runs: Sequence[RunSample], split: str, step: int) -> tuple[str, str] | None:
-    """Who judged this step in every run and how, the lab before a trainer; None if nobody did."""
+    """Who judged this step in every run, and how; the lab before a trainer. None if no one judged all."""
     shared = [{e.rule for e in _at(run, split, step)} for run in runs]
     common = set.intersection(*shared) if shared else set()
     return min(common, key=lambda rule: (rule[0] != OURS, rule[1] != "none", rule), default=None)

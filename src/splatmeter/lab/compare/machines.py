@@ -19,18 +19,20 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from splatmeter.lab.compare.aims import NOTHING_KNOWN, Figure
+from splatmeter.lab.compare.aim_figures import NOTHING_KNOWN, Figure
 from splatmeter.lab.compare.assemble import Rules
 from splatmeter.lab.compare.comparison import Agreement, Comparison
 from splatmeter.lab.compare.quality import QUALITY_GAIN
-from splatmeter.lab.compare.ratio import Estimate, SpeedEvidence, deviation_of, mean
-from splatmeter.lab.compare.samples import Finding, RunSample
-from splatmeter.lab.compare.student import variance_ratio_tail
+from splatmeter.lab.compare.ratio import Estimate, SpeedEvidence
+from splatmeter.lab.samples.averages import deviation_of, mean
+from splatmeter.lab.samples.finding import Finding
+from splatmeter.lab.samples.run_sample import RunSample
+from splatmeter.lab.samples.student import variance_ratio_tail
 
 LEVEL = 0.10
 FEWEST_ON_A_MACHINE = 3
 APART = "machines apart"
-"""The method of an estimate that there is not: machines disagree, or nobody can tell."""
+"""The method where there is no estimate: machines disagree, or it cannot be told whether they do."""
 
 Whole = Callable[[Sequence[RunSample], Rules], Comparison]
 Differences = Callable[[Sequence[RunSample]], Sequence[float]]

@@ -1,4 +1,4 @@
-"""How much worse each metric may be: one tolerance, that of PSNR, and what corresponds to it in the others.
+"""How much worse each metric may be: the tolerance of PSNR, and for the others the margin that goes with it.
 
 A margin is fixed before the runs and printed with every judgement; it never comes from how runs spread. The
 relations are facts about pictures, taken where 3D Gaussian splatting lives (27 dB, SSIM 0.8):
@@ -23,7 +23,7 @@ PER_TOLERANCE: Mapping[str, float] = MappingProxyType({"psnr": 1.0, "ssim": 0.94
 
 
 def margin_of(metric: str, tolerance: float, stated: Mapping[str, float] = MappingProxyType({})) -> float:
-    """What the user stated for this metric, else what corresponds to the tolerance of PSNR."""
+    """What the user states for this metric, or else the margin that goes with the tolerance of PSNR."""
     return stated.get(metric) or tolerance * PER_TOLERANCE[metric]
 
 
@@ -33,7 +33,7 @@ def margin_text(margin: float) -> str:
 
 
 def change_text(gain: float) -> str:
-    """Of a metric, whichever way it counts: `0.49 % better`, `0.81 % worse`, `unchanged`."""
+    """How a metric changed, whichever way it counts: `0.49 % better`, `0.81 % worse`, `unchanged`."""
     if gain == 0:
         return "unchanged"
     return f"{100 * abs(gain):.2f} % {'better' if gain > 0 else 'worse'}"

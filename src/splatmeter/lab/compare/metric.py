@@ -14,12 +14,12 @@ from enum import Enum
 
 from splatmeter.lab.compare.margins import DIRECTION, TOLERANCE, change_text, margin_text
 from splatmeter.lab.compare.power import samples_to_settle
-from splatmeter.lab.compare.ratio import deviation_of, mean
-from splatmeter.lab.compare.student import cdf, quantile
+from splatmeter.lab.samples.averages import deviation_of, mean
+from splatmeter.lab.samples.student import cdf, quantile
 
 FEWEST_SEEDS = 4
 CONFIDENCE, SUPPORTING = 0.95, 0.90
-"""Of *held*: for PSNR at the last step, and for everything that only supports it."""
+"""How sure *held* must be: for PSNR at the last step, and for everything that only supports it."""
 LOST_LEVEL = 0.05
 GROSS = 10.0
 """A loss of this many margins is no luck of a seed: it is lost even where seeds are too few to judge."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from splatmeter.lab.compare.ratio import Estimate, SpeedEvidence, exp
 from splatmeter.lab.compare.sequential import half_width
-from splatmeter.lab.compare.student import quantile, variance_ratio_tail
+from splatmeter.lab.samples.student import quantile, variance_ratio_tail
 
 FAILED = 0.001
 """Two-sided level at which an A/A is no accident: once in a thousand."""
@@ -121,7 +121,7 @@ def pooled_deviation(own: Estimate, control: Estimate) -> tuple[float, int]:
 
 
 def half_width_of(estimate: Estimate, deviation: float, alpha: float, degrees: int = 0) -> float:
-    """Of the interval that the estimate's method makes from this deviation."""
+    """Half the width of the interval that the estimate's method makes from this deviation."""
     n = estimate.blocks
     if n < 2:
         return math.inf

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from splatmeter.lab.compare.ratio import FEWEST_BLOCKS, Estimate
 from splatmeter.lab.compare.sequential import FEWEST_TO_DECIDE, half_width
-from splatmeter.lab.compare.student import normal_cdf, quantile
+from splatmeter.lab.samples.student import normal_cdf, quantile
 
 WANTED_POWER = 0.9
 MOST_BLOCKS = 2000

@@ -22,8 +22,9 @@ from splatmeter.lab.compare.metric import (
     percent,
     shared_level,
 )
-from splatmeter.lab.compare.ratio import mean
-from splatmeter.lab.compare.samples import Arm, Evaluation, Finding, RunSample, Severity
+from splatmeter.lab.samples.averages import mean
+from splatmeter.lab.samples.finding import Finding, Severity
+from splatmeter.lab.samples.run_sample import Arm, Evaluation, RunSample
 
 QUALITY_GAIN = "quality gain"
 """The kind of finding that a change declared as speed-only earns by better pictures."""

@@ -10,8 +10,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from splatmeter.lab.compare.samples import RunSample, SliceSample
-from splatmeter.lab.compare.student import quantile
+from splatmeter.lab.samples.averages import deviation_of, mean
+from splatmeter.lab.samples.run_sample import RunSample, SliceSample
+from splatmeter.lab.samples.student import quantile
 
 FEWEST_BLOCKS = 4
 FEWEST_FOR_TRIMMED = 8
@@ -155,18 +156,6 @@ def evidence(differences: Sequence[float]) -> SpeedEvidence:
         return NO_BLOCK
     second = trimmed(differences) if len(differences) >= FEWEST_FOR_TRIMMED else None
     return SpeedEvidence(paired(differences), second)
-
-
-def mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
-def deviation_of(values: Sequence[float]) -> float:
-    """Sample standard deviation; nan below two values."""
-    if len(values) < 2:
-        return math.nan
-    center = mean(values)
-    return math.sqrt(math.fsum((value - center) ** 2 for value in values) / (len(values) - 1))
 
 
 def _interval(center: float, half_width: float) -> Interval:

@@ -12,16 +12,22 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from splatmeter.lab.compare.aims import Figure, How, estimated, mean_over
+from splatmeter.lab.compare.aim_figures import (
+    Figure,
+    How,
+    estimated,
+    mean_over,
+)
 from splatmeter.lab.compare.assemble import Control, Rules, compare, speed_evidence
+from splatmeter.lab.compare.comparison import Comparison
 from splatmeter.lab.compare.covariate import stolen_differences
 from splatmeter.lab.compare.metric import shared_level
 from splatmeter.lab.compare.noise import NoiseFloor, noise_floor
 from splatmeter.lab.compare.ratio import SpeedEvidence, evidence, log_ratios
-from splatmeter.lab.compare.samples import Finding, RunSample
 from splatmeter.lab.compare.sequential import evidence_so_far
 from splatmeter.lab.compare.trajectory import Goal
-from splatmeter.lab.compare.verdict import Comparison
+from splatmeter.lab.samples.finding import Finding
+from splatmeter.lab.samples.run_sample import RunSample
 
 
 def compare_scenes(

@@ -14,10 +14,9 @@ from splatmeter.lab.compare.ratio import (
     NO_BLOCK,
     Estimate,
     SpeedEvidence,
-    deviation_of,
-    mean,
     trimmed,
 )
+from splatmeter.lab.samples.averages import deviation_of, mean
 
 MIXTURE = 1.0
 """c²: smaller favours late decisions, larger early ones; fixed before any run."""
@@ -25,7 +24,7 @@ FEWEST_TO_DECIDE = 5
 
 
 def half_width(squares: float, blocks: int, alpha: float) -> float:
-    """h of the spec from the sum of squared deviations; infinite while it knows nothing."""
+    """Half the width of the interval, by the sum of squared deviations; infinite while nothing is known."""
     if blocks < FEWEST_TO_DECIDE:
         return math.inf
     growth = ((blocks + MIXTURE) / (alpha * alpha * MIXTURE)) ** (1.0 / blocks)

@@ -19,13 +19,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from splatmeter.lab.compare.aims import Aim, Figure, How, estimated
+from splatmeter.lab.compare.aim_figures import Figure, How, estimated
 from splatmeter.lab.compare.margins import TOLERANCE
 from splatmeter.lab.compare.metric import FEWEST_SEEDS
 from splatmeter.lab.compare.noise import NoiseFloor
 from splatmeter.lab.compare.quality import runs_of
-from splatmeter.lab.compare.ratio import mean
-from splatmeter.lab.compare.samples import RunSample
+from splatmeter.lab.samples.aim import Aim
+from splatmeter.lab.samples.averages import mean
+from splatmeter.lab.samples.run_sample import RunSample
 
 Point = tuple[float, float]
 """(seconds of the training clock, PSNR)"""
@@ -94,7 +95,7 @@ def reached(curve: Sequence[Point], psnr: float, tolerance: float = TOLERANCE) -
 
 
 def quality_after(curve: Sequence[Point], seconds: float) -> float | None:
-    """None before the first evaluation: nobody knows."""
+    """None before the first evaluation."""
     if not curve or seconds < curve[0][0]:
         return None
     for (before, low), (after, high) in pairwise(curve):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 
 from splatmeter.lab.compare import aim_verdict
-from splatmeter.lab.compare.aims import Aim
 from splatmeter.lab.compare.comparison import TOLERATED_DIFFERENCE as TOLERATED_DIFFERENCE
 from splatmeter.lab.compare.comparison import Comparison as Comparison
 from splatmeter.lab.compare.comparison import (
@@ -31,15 +30,16 @@ from splatmeter.lab.compare.comparison import (
     undecided_quality,
     with_notes,
 )
-from splatmeter.lab.compare.kinds import GAINS, Verdict, VerdictKind
 from splatmeter.lab.compare.power import more_blocks
 from splatmeter.lab.compare.quality import QUALITY_GAIN
 from splatmeter.lab.compare.ratio import FEWEST_BLOCKS, Interval
+from splatmeter.lab.samples.aim import Aim
+from splatmeter.lab.samples.verdict_kinds import GAINS, Verdict, VerdictKind
 
 
 def judge(comparison: Comparison) -> Verdict:
     if comparison.aim is not Aim.SPEED:
-        return aim_verdict.judge(comparison)
+        return aim_verdict.judge_aim(comparison)
     for rule in (questionable, quality_lost, _slower, _machines_apart, _faster, _no_speed_up):
         verdict = rule(comparison)
         if verdict is not None:
@@ -123,7 +123,7 @@ def may_stop(comparison: Comparison) -> bool:
 
 
 def speed_shown(comparison: Comparison) -> VerdictKind | None:
-    """What is shown of speed alone, whatever quality and objections make of it; None while nothing is."""
+    """What is shown about speed alone, without quality and objections; None while nothing is."""
     if _slower(comparison):
         return VerdictKind.SLOWER
     if _shown_faster(comparison):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from splatmeter.lab.compare.samples import Finding, Severity
-from splatmeter.lab.handlog.claims import Claim, claims
+from splatmeter.lab.handlog.claims import Claim, claimed_changes
 from splatmeter.lab.handlog.quantities import Quantity, change_percent, gigabytes
 from splatmeter.lab.handlog.values import HandLog, HandPhase
+from splatmeter.lab.samples.finding import Finding, Severity
 
 
 def wrong_changes(log: HandLog) -> list[Finding]:
     """'from 15.62 GB to 8.0 GB (51 %)', '8.0 GB (-7.62 GB from Phase 1)', '1.7x faster than 0.1'."""
     wrong: dict[tuple[str, str], tuple[list[int], Severity]] = {}
-    for claim in claims(log):
+    for claim in claimed_changes(log):
         after = claim.after or _figure(claim.phase, claim.key)
         candidates = _before(log, claim)
         if after is None or not candidates or any(_follows(claim, b, after) for _, b in candidates):
@@ -101,7 +101,7 @@ def _matches(claim: Claim, low: float, high: float) -> bool:
 
 
 def _turned_fits(claim: Claim, low: float, high: float) -> bool:
-    """Of figures in seconds a step '-12 %' and '12 % faster' are both right."""
+    """Where figures are seconds a step, '-12 %' and '12 % faster' are both right."""
     per_step = claim.after is not None and claim.after.per_step
     return per_step and low <= -claim.direction * claim.quantity.value <= high
 
@@ -109,8 +109,8 @@ def _turned_fits(claim: Claim, low: float, high: float) -> bool:
 def _pair_sentence(claim: Claim, before: Quantity, after: Quantity) -> str:
     change = 100 * (after.value - before.value) / before.value if before.value else float("inf")
     sentence = (
-        f"'{claim.quantity.text}' for {before.text} → {after.text} does not follow: ({number(after)} − "
-        f"{number(before)}) / {number(before)} = {change:+.1f} %, not {claim.quantity.text}"
+        f"'{claim.quantity.text}' for {before.text} → {after.text} does not follow: ({plain_number(after)} − "
+        f"{plain_number(before)}) / {plain_number(before)} = {change:+.1f} %, not {claim.quantity.text}"
     )
     share = 100 * after.value / before.value if before.value else 0.0
     if (
@@ -118,7 +118,8 @@ def _pair_sentence(claim: Claim, before: Quantity, after: Quantity) -> str:
         and not claim.remaining
         and abs(share - abs(claim.quantity.value)) <= claim.quantity.half + 0.5
     ):
-        sentence += f"; {number(after)} is {share:.1f} % of {number(before)}: what remained, not what went"
+        left, whole = plain_number(after), plain_number(before)
+        sentence += f"; {left} is {share:.1f} % of {whole}: what remained, not what went"
     return sentence + "."
 
 
@@ -128,13 +129,14 @@ def _sentence(claim: Claim, name: str, before: Quantity, after: Quantity) -> str
     shown = f"{difference / 1e9:+.2f} GB" if after.unit == "B" else f"{difference:+.4g} {after.unit}".strip()
     whose = f"{claim.phase.name}: " if claim.phase else ""
     place = "The table's " if claim.in_table else ""
+    subtraction = f"{plain_number(after)} − {plain_number(before)}"
     return (
         f"{place}{whose}'{claim.quantity.text}' beside {claim.key} {after.text} does not follow from "
-        f"{before.text} of {name}: {number(after)} − {number(before)} = {shown}, {percent:+.1f} %."
+        f"{before.text} of {name}: {subtraction} = {shown}, {percent:+.1f} %."
     )
 
 
-def number(quantity: Quantity) -> str:
+def plain_number(quantity: Quantity) -> str:
     if quantity.unit == "B":
         return gigabytes(quantity.value).removesuffix(" GB")
     if quantity.per_step:

@@ -6,11 +6,11 @@ import datetime
 import re
 from itertools import pairwise
 
-from splatmeter.lab.compare.samples import Finding, Severity
 from splatmeter.lab.handlog.arithmetic import lines_text
 from splatmeter.lab.handlog.dates import days_in
 from splatmeter.lab.handlog.reading import parents_in
 from splatmeter.lab.handlog.values import HandLog, HandPhase
+from splatmeter.lab.samples.finding import Finding, Severity
 
 FEWEST_DATED = 4
 """Entries in order that are needed before one is called out of order."""

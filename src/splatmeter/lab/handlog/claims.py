@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from splatmeter.lab.handlog import words
+from splatmeter.lab.handlog import word_lists
 from splatmeter.lab.handlog.mentions import Mention, Role, key_of_words, memory_key
 from splatmeter.lab.handlog.quantities import Quantity
 from splatmeter.lab.handlog.references import of_the_parentheses, references_of
@@ -51,7 +51,7 @@ class Claim:
     interval: tuple[float, float] | None = None
 
 
-def claims(log: HandLog) -> Iterator[Claim]:
+def claimed_changes(log: HandLog) -> Iterator[Claim]:
     for phase in log.phases:
         for said in phase.said:
             yield from _claims(log, phase, said)
@@ -108,12 +108,12 @@ def _claim(
 
 
 def _is_no_change(text: str, quantity: Quantity) -> bool:
-    before = words.tail(text[max(0, quantity.start - NEAR) : quantity.start], words.CLAUSE_END)
+    before = word_lists.tail(text[max(0, quantity.start - NEAR) : quantity.start], word_lists.CLAUSE_END)
     inside = text[max(0, quantity.start - 30) : quantity.start]
     return (
         quantity.text.startswith("±")
         or bool(_NO_CHANGE.match(text[quantity.end : quantity.end + 40]))
-        or bool(words.NOT_MEASURED.search(before))
+        or bool(word_lists.NOT_MEASURED.search(before))
         or bool(re.search(r"±\s*$|[\d]\s*[-–]\s*$", inside))
         or ("[" in inside and "]" not in inside[inside.rfind("[") :])
         or bool(
@@ -127,7 +127,7 @@ def _is_no_change(text: str, quantity: Quantity) -> bool:
 
 
 def _same_sentence(between: str) -> bool:
-    return not words.SENTENCE_END.search(between) or bool(re.fullmatch(r"\s*[–—]\s*", between))
+    return not word_lists.SENTENCE_END.search(between) or bool(re.fullmatch(r"\s*[–—]\s*", between))
 
 
 def _pair(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mention, Mention] | None:
@@ -142,7 +142,10 @@ def _pair(text: str, found: tuple[Mention, ...], position: int) -> tuple[Mention
         if first < 0 or first + 1 >= len(found):
             continue
         before, after = found[first], found[first + 1]
-        if not words.ARROW.match(text[before.quantity.end : after.quantity.start]) or before.key != after.key:
+        if (
+            not word_lists.ARROW.match(text[before.quantity.end : after.quantity.start])
+            or before.key != after.key
+        ):
             continue
         if before.quantity.unit != after.quantity.unit or before.quantity.unit in ("%", "x"):
             continue
@@ -198,7 +201,7 @@ def _near_enough(between: str, follows: bool) -> bool:
 
 def _of_another(between: str, key: str) -> bool:
     """'…, memory is down 43 %': the words before the claim turn to something else."""
-    clause = words.tail(between, words.CLAUSE_END) if words.CLAUSE_END.search(between) else ""
+    clause = word_lists.tail(between, word_lists.CLAUSE_END) if word_lists.CLAUSE_END.search(between) else ""
     spoken = key_of_words(clause)
     return bool(spoken) and spoken != key and not (spoken.endswith("peak") and key.endswith("peak"))
 
@@ -230,8 +233,8 @@ def _key(text: str, said: Said, mention: Mention, value: Mention | None) -> str:
     if mention.quantity.unit not in ("%", "x"):
         return mention.key
     start, end = mention.quantity.start, mention.quantity.end
-    after = words.head(text[end : end + 45], words.CLAUSE_END)
-    reference = words.REFERENCE.search(after)
+    after = word_lists.head(text[end : end + 45], word_lists.CLAUSE_END)
+    reference = word_lists.REFERENCE.search(after)
     after = after[: reference.start()] if reference else after
     spoken = key_of_words(re.sub(r"\btime\b(?! )", "", after))
     if value is not None and (
@@ -240,8 +243,8 @@ def _key(text: str, said: Said, mention: Mention, value: Mention | None) -> str:
         return value.key
     if spoken:
         return spoken
-    before = words.tail(text[max(0, start - 80) : start], words.SENTENCE_END)
-    found = key_of_words(words.tail(before, words.CLAUSE_END)) or key_of_words(before)
+    before = word_lists.tail(text[max(0, start - 80) : start], word_lists.SENTENCE_END)
+    found = key_of_words(word_lists.tail(before, word_lists.CLAUSE_END)) or key_of_words(before)
     if found.endswith("peak"):
         found = memory_key(before, after, said.passage.context)
     return found or ("speed" if said.heading and said.heading != "restated" else "")
@@ -250,8 +253,8 @@ def _key(text: str, said: Said, mention: Mention, value: Mention | None) -> str:
 def _direction(text: str, quantity: Quantity, key: str) -> int:
     if quantity.signed:
         return 1 if quantity.value > 0 else -1
-    after = words.head(text[quantity.end : quantity.end + 30], words.CLAUSE_END)
-    before = words.tail(text[max(0, quantity.start - 45) : quantity.start], words.CLAUSE_END)
+    after = word_lists.head(text[quantity.end : quantity.end + 30], word_lists.CLAUSE_END)
+    before = word_lists.tail(text[max(0, quantity.start - 45) : quantity.start], word_lists.CLAUSE_END)
     for near in (after, before):
         signs = {sign for sign, pattern in _signs(key) if pattern.search(near)}
         if len(signs) == 1:
@@ -262,10 +265,14 @@ def _direction(text: str, quantity: Quantity, key: str) -> int:
 def _signs(key: str) -> list[tuple[int, re.Pattern[str]]]:
     quick = -1 if key == "time" else 1
     good = -1 if key.endswith(("lpips", "l1", "loss")) else 1
-    signs = [(1, words.UP), (1, words.MORE), (-1, words.DOWN)]
+    signs = [(1, word_lists.UP), (1, word_lists.MORE), (-1, word_lists.DOWN)]
     if key in ("speed", "time"):
-        return [*signs, (quick, words.FASTER), (-quick, words.SLOWER)]
-    return [*signs, (good, words.BETTER), (-good, words.WORSE)] if " " in key and "peak" not in key else signs
+        return [*signs, (quick, word_lists.FASTER), (-quick, word_lists.SLOWER)]
+    return (
+        [*signs, (good, word_lists.BETTER), (-good, word_lists.WORSE)]
+        if " " in key and "peak" not in key
+        else signs
+    )
 
 
 def _span(log: HandLog, said: Said, position: int) -> tuple[str, str] | None:
@@ -274,7 +281,7 @@ def _span(log: HandLog, said: Said, position: int) -> tuple[str, str] | None:
     start = sentence_start(text, here)
     for part in (text[:80], text[start:here]):
         for first, second in pairwise(log.called.within(part)):
-            if words.ARROW.match(part[first[1] : second[0]]):
+            if word_lists.ARROW.match(part[first[1] : second[0]]):
                 return first[2], second[2]
     return _span_of_figures(log, said, position)
 
@@ -284,7 +291,9 @@ def _span_of_figures(log: HandLog, said: Said, position: int) -> tuple[str, str]
     text, here = said.passage.words, said.mentions[position].quantity
     for before, after in pairwise(said.mentions[:position]):
         between = text[before.quantity.end : after.quantity.start]
-        if not words.ARROW.match(between) or words.SENTENCE_END.search(text[after.quantity.end : here.start]):
+        if not word_lists.ARROW.match(between) or word_lists.SENTENCE_END.search(
+            text[after.quantity.end : here.start]
+        ):
             continue
         owners = [
             [p.name for p in log.phases if (f := p.figures.get(m.key)) and _equal(f.quantity, m.quantity)]

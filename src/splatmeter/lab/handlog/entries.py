@@ -24,7 +24,7 @@ from splatmeter.lab.handlog.tables import (
     sides,
 )
 from splatmeter.lab.handlog.values import Said
-from splatmeter.lab.handlog.words import PER_SECOND, PER_STEP
+from splatmeter.lab.handlog.word_lists import PER_SECOND, PER_STEP
 
 MOST_ENTRIES = 400
 """More are data, not a log; comparing each with each would take too long."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import combinations
 
-from splatmeter.lab.compare.samples import Finding, Severity
 from splatmeter.lab.handlog.quantities import change_percent
-from splatmeter.lab.handlog.values import Figure, HandLog, HandPhase
+from splatmeter.lab.handlog.values import HandFigure, HandLog, HandPhase
+from splatmeter.lab.samples.finding import Finding, Severity
 
 BLOCK_DEVIATION = 0.02
 """s_d of a good machine by the procedure; a busy one has shown 3-14 %."""
@@ -100,20 +100,20 @@ def baseline_from_a_candidate(log: HandLog) -> list[Finding]:
     return [Finding("baseline from a candidate", sentence, Severity.DOUBT, f"line {line}")]
 
 
-def _rounds_to(phase: HandPhase, wanted: Mapping[str, Figure]) -> bool:
+def _rounds_to(phase: HandPhase, wanted: Mapping[str, HandFigure]) -> bool:
     figures = phase.metrics("test")
     shared = [name for name in figures if name in wanted]
     agree = all(figures[name].quantity.agrees(wanted[name].quantity) for name in shared)
     return len(shared) >= 2 and agree
 
 
-def _written(figure: Figure) -> str:
+def _written(figure: HandFigure) -> str:
     return figure.quantity.text.split(" ")[0]
 
 
-def _digits(figure: Figure) -> int:
+def _digits(figure: HandFigure) -> int:
     return len(_written(figure).replace(".", "").lstrip("0"))
 
 
-def _decimals(figure: Figure) -> int:
+def _decimals(figure: HandFigure) -> int:
     return len(_written(figure).partition(".")[2])

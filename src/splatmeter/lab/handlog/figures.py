@@ -8,8 +8,13 @@ from collections.abc import Sequence
 from splatmeter.lab.handlog.markdown import Bullet
 from splatmeter.lab.handlog.names import mentioned_name
 from splatmeter.lab.handlog.quantities import Quantity, quantities
-from splatmeter.lab.handlog.values import METRICS, Change, Figure, Start
-from splatmeter.lab.handlog.words import ARROW
+from splatmeter.lab.handlog.values import (
+    METRICS,
+    ClaimedChange,
+    HandFigure,
+    Start,
+)
+from splatmeter.lab.handlog.word_lists import ARROW
 
 _REFERENCE = re.compile(r"\b(?:from|vs\.?|versus|than|against|over|compared (?:to|with)|relative to)\b", re.I)
 _SAME = re.compile(r"\bsame as\b|\bequal to\b|\bidentical to\b", re.IGNORECASE)
@@ -46,10 +51,10 @@ def _memory_key(words: str) -> str:
     return "reported peak" if "actual" not in words else ""
 
 
-def figures_of(bullets: Sequence[Bullet], names: Sequence[str], split: str = "") -> dict[str, Figure]:
+def figures_of(bullets: Sequence[Bullet], names: Sequence[str], split: str = "") -> dict[str, HandFigure]:
     """All figures of a section; the first of each kind counts, as people put the result first. What is
     labelled as a comparison ('Peak against baseline') counts where nothing else tells it."""
-    figures: dict[str, Figure] = {}
+    figures: dict[str, HandFigure] = {}
     for bullet in sorted(bullets, key=lambda bullet: bool(_REFERENCE.search(bullet.label))):
         key = key_of_label(bullet.label, split)
         figure = read_figure(bullet, names, _UNIT_OF.get(key)) if key else None
@@ -63,7 +68,7 @@ def figures_of(bullets: Sequence[Bullet], names: Sequence[str], split: str = "")
     return figures
 
 
-def read_figure(bullet: Bullet, names: Sequence[str], unit: str | None = None) -> Figure | None:
+def read_figure(bullet: Bullet, names: Sequence[str], unit: str | None = None) -> HandFigure | None:
     """The first number (of the unit, if one is asked for), and what the rest of the line claims about it.
 
     Where an arrow leads on from it ('499 MB → 405 MB'), the figure is what it leads to.
@@ -76,7 +81,7 @@ def read_figure(bullet: Bullet, names: Sequence[str], unit: str | None = None) -
         return None
     rest = bullet.text[main.end :]
     interval = _INTERVAL.search(rest)
-    return Figure(
+    return HandFigure(
         main,
         bullet.line,
         bullet.text,
@@ -87,15 +92,15 @@ def read_figure(bullet: Bullet, names: Sequence[str], unit: str | None = None) -
     )
 
 
-def _changes(rest: str, main: Quantity, names: Sequence[str]) -> tuple[Change, ...]:
+def _changes(rest: str, main: Quantity, names: Sequence[str]) -> tuple[ClaimedChange, ...]:
     """Signed numbers of the same unit, or percentages, inside the parentheses after the figure."""
-    changes: list[Change] = []
+    changes: list[ClaimedChange] = []
     for group in re.findall(r"\(([^()]*)\)", rest):
         spoken = _REFERENCE.search(group)
         reference = mentioned_name(group[spoken.end() :], names) if spoken else ""
         for quantity in quantities(group):
             if quantity.signed and quantity.unit in (main.unit, "%"):
-                changes.append(Change(quantity, reference))
+                changes.append(ClaimedChange(quantity, reference))
     return tuple(changes)
 
 

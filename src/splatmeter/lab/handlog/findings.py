@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 
-from splatmeter.lab.compare.samples import Finding
 from splatmeter.lab.handlog import (
     arithmetic,
     chronology,
     evidence,
-    memory,
-    quality,
+    memory_claims,
+    quality_claims,
     ranges,
     reasoning,
     restated,
@@ -20,6 +19,7 @@ from splatmeter.lab.handlog import (
     timing,
 )
 from splatmeter.lab.handlog.values import HandLog
+from splatmeter.lab.samples.finding import Finding
 
 RULES: tuple[Callable[[HandLog], list[Finding]], ...] = (
     arithmetic.wrong_changes,
@@ -30,7 +30,7 @@ RULES: tuple[Callable[[HandLog], list[Finding]], ...] = (
     restated.restated_figures,
     restated.two_speeds,
     timing.times_against_speeds,
-    quality.quality_claims,
+    quality_claims.quality_claims,
     ranges.impossible_figures,
     chronology.two_parents,
     splits.leaked_views,
@@ -39,10 +39,10 @@ RULES: tuple[Callable[[HandLog], list[Finding]], ...] = (
     evidence.too_small_for_single_runs,
     evidence.identical_metrics,
     evidence.baseline_from_a_candidate,
-    memory.above_the_card,
-    memory.below_the_floor,
-    memory.less_for_more_pixels,
-    memory.differences_from_estimates,
+    memory_claims.above_the_card,
+    memory_claims.claimed_below_the_floor,
+    memory_claims.less_for_more_pixels,
+    memory_claims.differences_from_estimates,
     reasoning.already_below,
     reasoning.spilled_below_the_card,
     reasoning.outdated_current,

@@ -6,15 +6,15 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from splatmeter.lab.handlog import words
-from splatmeter.lab.handlog.cards import is_capacity
+from splatmeter.lab.handlog import word_lists
 from splatmeter.lab.handlog.markdown import Text
+from splatmeter.lab.handlog.named_cards import is_capacity
 from splatmeter.lab.handlog.quantities import Quantity, quantities, with_unit, written_like
 
 PEAKS = ("training peak", "evaluation peak", "reported peak")
-METRIC_KEYS = tuple(words.METRIC_NAMES)
+METRIC_KEYS = tuple(word_lists.METRIC_NAMES)
 MOST_MENTIONS = 400
-"""Of one paragraph; more is a dump of data."""
+"""The most figures in one paragraph; more is a dump of data."""
 
 
 class Role(str, Enum):
@@ -119,10 +119,10 @@ def mentions(passage: Passage) -> list[Mention]:
         ):
             key = made[-1].key  # 'better by 0.21 dB at 25.21'
         if not key and made and made[-1].quantity.unit == quantity.unit:
-            led = words.ARROW.match(text[floor : quantity.start])
+            led = word_lists.ARROW.match(text[floor : quantity.start])
             key = made[-1].key if led else ""  # 'Gaussians: 1.12 M → 0.79 M'
         quantity = _unit_of_heading(quantity, key, text)
-        if following is not None and not key and words.ARROW.match(text[quantity.end : following.start]):
+        if following is not None and not key and word_lists.ARROW.match(text[quantity.end : following.start]):
             key = _key(following, passage, floor, None)  # 'from 1.80 to 1.26 million Gaussians'
         if (
             following is not None
@@ -144,27 +144,27 @@ def values(found: list[Mention], key: str) -> list[Mention]:
 
 def key_of_words(text: str, split: str = "test", stage: str = "") -> str:
     """The key that words alone name: a label, a heading, the subject of a claim."""
-    for metric, pattern in words.METRIC_NAMES.items():
+    for metric, pattern in word_lists.METRIC_NAMES.items():
         if re.search(pattern, text, re.IGNORECASE):
             return f"{_split(text, split)} {metric}"
-    if words.GAUSSIANS.search(text):
+    if word_lists.GAUSSIANS.search(text):
         return "gaussians"
-    if words.SPEED.search(text) or words.FASTER.search(text) or words.SLOWER.search(text):
+    if word_lists.SPEED.search(text) or word_lists.FASTER.search(text) or word_lists.SLOWER.search(text):
         return "speed"
-    if words.MEMORY.search(text):
+    if word_lists.MEMORY.search(text):
         return memory_key(text, stage)
-    if words.LOSS.search(text):
+    if word_lists.LOSS.search(text):
         return "loss"
-    if words.OPACITY.search(text):
+    if word_lists.OPACITY.search(text):
         return "opacity"
-    return "time" if words.TIME.search(text) else ""
+    return "time" if word_lists.TIME.search(text) else ""
 
 
 def memory_key(before: str, after: str = "", context: str = "") -> str:
     for text in (before, after, context):
         evaluation, training = (
-            words.last_match(words.EVALUATION, text),
-            words.last_match(words.TRAINING, text),
+            word_lists.last_match(word_lists.EVALUATION, text),
+            word_lists.last_match(word_lists.TRAINING, text),
         )
         if max(evaluation, training) >= 0:
             return "evaluation peak" if evaluation > training else "training peak"
@@ -179,8 +179,8 @@ def _split(text: str, usual: str) -> str:
 
 def _key(quantity: Quantity, passage: Passage, floor: int, following: Quantity | None) -> str:
     text = passage.words
-    sentence = words.tail(text[max(0, quantity.start - 160) : quantity.start], words.SENTENCE_END)
-    after = words.head(text[quantity.end : quantity.end + 40], words.CLAUSE_END)
+    sentence = word_lists.tail(text[max(0, quantity.start - 160) : quantity.start], word_lists.SENTENCE_END)
+    after = word_lists.head(text[quantity.end : quantity.end + 40], word_lists.CLAUSE_END)
     near = text[max(floor, quantity.start - 40) : quantity.start]
     split = "train" if re.search(r"\btrain", passage.context, re.IGNORECASE) else "test"
     match quantity.unit:
@@ -189,12 +189,16 @@ def _key(quantity: Quantity, passage: Passage, floor: int, following: Quantity |
         case "dB":
             return f"{_split(sentence, split)} psnr"
         case "s":
-            timed = words.TIME.search(text) or words.ITERATIONS.search(text) or re.search(r"\bin\s$", near)
+            timed = (
+                word_lists.TIME.search(text)
+                or word_lists.ITERATIONS.search(text)
+                or re.search(r"\bin\s$", near)
+            )
             named = re.search(r"\b(?:run|lauf)\W*$", near, re.IGNORECASE)
             return "time" if timed or named or stands_alone(text, quantity) else ""
         case "B":
-            clause = words.tail(sentence, words.CLAUSE_END) + after
-            if words.NOT_THE_CARD.search(clause) or re.search(
+            clause = word_lists.tail(sentence, word_lists.CLAUSE_END) + after
+            if word_lists.NOT_THE_CARD.search(clause) or re.search(
                 r"\bshared\b|\bdisk\b", passage.context, re.IGNORECASE
             ):
                 return ""
@@ -207,35 +211,35 @@ def _key(quantity: Quantity, passage: Passage, floor: int, following: Quantity |
 
 def stands_alone(text: str, time: Quantity) -> bool:
     """'31.0 it/s, +17.9 %, 8 min 04 s': a time to the second beside a speed, without a word of its own."""
-    before = words.tail(text[max(0, time.start - 60) : time.start], words.CLAUSE_END)
-    after = words.head(text[time.end : time.end + 30], words.CLAUSE_END)
-    sentence = words.tail(text[: time.start], words.SENTENCE_END)
-    beside = re.search(f"{words.PER_SECOND}|{words.PER_STEP}", sentence, re.IGNORECASE)
+    before = word_lists.tail(text[max(0, time.start - 60) : time.start], word_lists.CLAUSE_END)
+    after = word_lists.head(text[time.end : time.end + 30], word_lists.CLAUSE_END)
+    sentence = word_lists.tail(text[: time.start], word_lists.SENTENCE_END)
+    beside = re.search(f"{word_lists.PER_SECOND}|{word_lists.PER_STEP}", sentence, re.IGNORECASE)
     return time.half < 1 and bool(beside) and bool(_BARE_TIME.match(f"{before} {after} "))
 
 
 def _key_of_bare(quantity: Quantity, near: str, after: str, split: str, sentence: str) -> str:
-    if re.match(r"^\s?(?:\w+\s)?" + f"(?:{words.GAUSSIANS.pattern})", after, re.IGNORECASE):
+    if re.match(r"^\s?(?:\w+\s)?" + f"(?:{word_lists.GAUSSIANS.pattern})", after, re.IGNORECASE):
         return "gaussians"
-    if re.match(r"^\s?(?:\w+\s)?" + f"(?:{words.ITERATIONS.pattern})", after, re.IGNORECASE):
+    if re.match(r"^\s?(?:\w+\s)?" + f"(?:{word_lists.ITERATIONS.pattern})", after, re.IGNORECASE):
         return "iterations"
-    label = words.tail(near, _LABEL_END)
-    if re.search(f"{words.PER_SECOND}|{words.PER_STEP}", label, re.IGNORECASE):
+    label = word_lists.tail(near, _LABEL_END)
+    if re.search(f"{word_lists.PER_SECOND}|{word_lists.PER_STEP}", label, re.IGNORECASE):
         return "speed"
-    if re.search(rf"(?:{words.ITERATIONS.pattern})[\w ]{{0,14}}[:=]\s*$", label, re.IGNORECASE):
+    if re.search(rf"(?:{word_lists.ITERATIONS.pattern})[\w ]{{0,14}}[:=]\s*$", label, re.IGNORECASE):
         return "iterations"
     if _POSITION.search(label):
         return ""
-    for metric, pattern in words.METRIC_NAMES.items():
+    for metric, pattern in word_lists.METRIC_NAMES.items():
         if re.search(pattern, label, re.IGNORECASE):
             return f"{_split(label, split)} {metric}"
-    if re.search(r"\b[MG]i?B\b", label) and words.MEMORY.search(label):
+    if re.search(r"\b[MG]i?B\b", label) and word_lists.MEMORY.search(label):
         return memory_key(label)
-    if words.GAUSSIANS.search(label):
+    if word_lists.GAUSSIANS.search(label):
         return "gaussians"
-    if words.LOSS.search(label):
+    if word_lists.LOSS.search(label):
         return "loss"
-    if words.OPACITY.search(label):
+    if word_lists.OPACITY.search(label):
         return "opacity"
     if (
         quantity.text.lower().endswith("k")
@@ -253,19 +257,19 @@ def _unit_of_heading(quantity: Quantity, key: str, text: str) -> Quantity:
     if quantity.unit or key not in ("speed", *PEAKS):
         return quantity
     label = text[max(0, quantity.start - 40) : quantity.start]
-    written = re.findall(rf"{words.PER_SECOND}|{words.PER_STEP}|\b[MG]i?B\b", label, re.IGNORECASE)
+    written = re.findall(rf"{word_lists.PER_SECOND}|{word_lists.PER_STEP}|\b[MG]i?B\b", label, re.IGNORECASE)
     return with_unit(quantity, written[-1].replace(".", "")) if written else quantity
 
 
 def _is_wished(clause: str) -> bool:
     """'a stricter threshold leaves 2.2 million' tells what came of it."""
-    spoken = words.last_match(words.NOT_MEASURED, clause)
+    spoken = word_lists.last_match(word_lists.NOT_MEASURED, clause)
     return spoken >= 0 and not _CAME_OF_IT.search(clause[spoken:])
 
 
 def _role(quantity: Quantity, key: str, text: str, following: Quantity | None) -> Role:
     before, after = text[max(0, quantity.start - 60) : quantity.start], text[quantity.end : quantity.end + 40]
-    clause = words.tail(before, words.CLAUSE_END).rstrip()
+    clause = word_lists.tail(before, word_lists.CLAUSE_END).rstrip()
     if quantity.unit in ("%", "x"):
         around = _RESOLUTION.search(text[max(0, quantity.start - 6) : quantity.end + 6])
         return Role.SETTING if around or _RUNS.match(after) else Role.CHANGE
@@ -286,11 +290,13 @@ def _role(quantity: Quantity, key: str, text: str, following: Quantity | None) -
     if (
         following
         and following.unit in (quantity.unit, "B", "dB", "it/s", "")
-        and words.ARROW.match(text[quantity.end : following.start])
+        and word_lists.ARROW.match(text[quantity.end : following.start])
     ):
         return Role.BEFORE
-    if _is_wished(clause) or words.NOT_MEASURED.search(words.head(after, words.CLAUSE_END)[:14]):
+    if _is_wished(clause) or word_lists.NOT_MEASURED.search(
+        word_lists.head(after, word_lists.CLAUSE_END)[:14]
+    ):
         return Role.WISHED
-    if words.last_match(words.SAME, before) > len(before) - 14:
+    if word_lists.last_match(word_lists.SAME, before) > len(before) - 14:
         return Role.VALUE  # 'wie zuvor 27.11 dB'
     return Role.BEFORE if _WAS.search(before) else Role.VALUE

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from splatmeter.lab.compare.samples import Finding, Severity
 from splatmeter.lab.handlog.arithmetic import lines_text
 from splatmeter.lab.handlog.mentions import Mention, Role
 from splatmeter.lab.handlog.values import HandLog, Said
+from splatmeter.lab.samples.finding import Finding, Severity
 
 _POSSIBLE = {
     "ssim": (-1.0, 1.0, "SSIM is at most 1"),

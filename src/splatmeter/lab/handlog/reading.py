@@ -6,25 +6,25 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from splatmeter.lab.handlog.cards import cards_in
 from splatmeter.lab.handlog.dates import days_in
 from splatmeter.lab.handlog.entries import MOST_ENTRIES, Entry, find_entries
 from splatmeter.lab.handlog.figures import figures_of, key_of_label, read_figure, resolution_of, start_of
 from splatmeter.lab.handlog.markdown import Bullet, Section, Table, marks, parse_sections
 from splatmeter.lab.handlog.mentions import Mention, key_of_words
+from splatmeter.lab.handlog.named_cards import cards_in
 from splatmeter.lab.handlog.names import Names, match_name
 from splatmeter.lab.handlog.quantities import first_quantity
 from splatmeter.lab.handlog.values import (
     METRICS,
-    Figure,
     HandConfiguration,
+    HandFigure,
     HandLog,
     HandPhase,
     Said,
     Start,
     TableRow,
 )
-from splatmeter.lab.handlog.words import PARENT
+from splatmeter.lab.handlog.word_lists import PARENT
 
 _STATUS = (
     ("on hold", r"\bon hold\b"),
@@ -124,12 +124,12 @@ def parents_in(text: str, called: Names, name: str) -> list[str]:
     return found
 
 
-def _figure(item: Said, mention: Mention) -> Figure:
+def _figure(item: Said, mention: Mention) -> HandFigure:
     rest = item.passage.words[mention.quantity.end : mention.quantity.end + 40]
     estimated = mention.quantity.approximate or bool(
         re.match(r"\s*\(?(?:estimate|geschätzt)", rest, re.IGNORECASE)
     )
-    return Figure(mention.quantity, mention.line, item.passage.words, estimated=estimated)
+    return HandFigure(mention.quantity, mention.line, item.passage.words, estimated=estimated)
 
 
 def _iterations(loose: Sequence[Said]) -> int | None:
@@ -249,8 +249,8 @@ def _configuration(
     )
 
 
-def _quality_figures(section: Section | None) -> dict[str, Figure]:
-    figures: dict[str, Figure] = {}
+def _quality_figures(section: Section | None) -> dict[str, HandFigure]:
+    figures: dict[str, HandFigure] = {}
     for bullet in section.bullets if section else ():
         metric = next((name for name in METRICS if re.search(rf"\b{name}\b", bullet.label, re.I)), None)
         figure = read_figure(bullet, ()) if metric else None

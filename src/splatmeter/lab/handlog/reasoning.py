@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from splatmeter.lab.compare.samples import Finding, Severity
-from splatmeter.lab.handlog import words
+from splatmeter.lab.handlog import word_lists
 from splatmeter.lab.handlog.arithmetic import lines_text
 from splatmeter.lab.handlog.evidence import CLAIMED
 from splatmeter.lab.handlog.mentions import PEAKS, Role
 from splatmeter.lab.handlog.quantities import gigabytes
 from splatmeter.lab.handlog.values import HandLog, HandPhase
+from splatmeter.lab.samples.finding import Finding, Severity
 
 _STILL_TO_DO = re.compile(
     r"\b(?:needed|necessary|required|must|have|has|nötig|müssen|muss)\b[^.;]{0,40}\b(?:reduce|bring|get|"
@@ -188,7 +188,7 @@ def quality_of_another_run(log: HandLog) -> list[Finding]:
     findings: list[Finding] = []
     for row in log.table if log.quality_baseline else ():
         phase = log.phase(row.phase)
-        verdict = next((cell for head, cell in row.cells.items() if words.QUALITY.search(head)), "")
+        verdict = next((cell for head, cell in row.cells.items() if word_lists.QUALITY.search(head)), "")
         if phase is None or not _GOOD.search(verdict):
             continue
         reasons: list[str] = []
@@ -230,7 +230,8 @@ def judged_too_early(log: HandLog) -> list[Finding]:
 def success_without_quality(log: HandLog) -> list[Finding]:
     """The log demands a quality of every phase, and calls one a success that has none."""
     demanded = bool(log.quality_baseline) and any(
-        re.search(r"\bmust\b|\bmüssen\b|\bkeep\b", t, re.I) and words.QUALITY.search(t) for _, t in log.lines
+        re.search(r"\bmust\b|\bmüssen\b|\bkeep\b", t, re.I) and word_lists.QUALITY.search(t)
+        for _, t in log.lines
     )
     return [
         Finding(

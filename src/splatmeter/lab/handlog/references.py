@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from splatmeter.lab.handlog import words
+from splatmeter.lab.handlog import word_lists
 from splatmeter.lab.handlog.mentions import Role
 from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
 
@@ -17,16 +17,16 @@ def references_of(
     limit = next(
         (m.quantity.start for m in said.mentions[position + 1 :] if m.role is Role.CHANGE), len(text)
     )
-    after = words.head(
-        text[here.end : min(limit, here.end + 80)], re.compile(r"[;)]|" + words.SENTENCE_END.pattern)
+    after = word_lists.head(
+        text[here.end : min(limit, here.end + 80)], re.compile(r"[;)]|" + word_lists.SENTENCE_END.pattern)
     )
-    clause = words.tail(
-        text[max(0, here.start - 60) : here.start], re.compile(r"[;,(]\s?|" + words.SENTENCE_END.pattern)
+    clause = word_lists.tail(
+        text[max(0, here.start - 60) : here.start], re.compile(r"[;,(]\s?|" + word_lists.SENTENCE_END.pattern)
     )
     if here.unit == "x" and (next_to := log.called.within(after[:30])) and next_to[0][0] <= 5:
         return (next_to[0][2],), False  # '1.29x start'
     for near in (after, clause, said.heading):
-        word = words.REFERENCE.search(near)
+        word = word_lists.REFERENCE.search(near)
         while word:
             behind = near[word.end() : word.end() + 45]
             named = [
@@ -36,16 +36,20 @@ def references_of(
             ]
             if named:
                 return (named[0],), False
-            if words.PREVIOUS.search(behind[:30]):
+            if word_lists.PREVIOUS.search(behind[:30]):
                 return (), True
-            if words.FIRST.search(behind[:30]) and log.baseline:
+            if word_lists.FIRST.search(behind[:30]) and log.baseline:
                 return (log.baseline.name,), False
             if (meant := _meant(log, behind, subject)) is not None:
                 return (meant,), False
-            word = words.REFERENCE.search(near, word.end())
-    if words.PREVIOUS.search(said.heading):
+            word = word_lists.REFERENCE.search(near, word.end())
+    if word_lists.PREVIOUS.search(said.heading):
         return (), True
-    return ((log.baseline.name,), False) if words.FIRST.search(said.heading) and log.baseline else ((), False)
+    return (
+        ((log.baseline.name,), False)
+        if word_lists.FIRST.search(said.heading) and log.baseline
+        else ((), False)
+    )
 
 
 def of_the_parentheses(
@@ -66,7 +70,7 @@ def of_the_parentheses(
 
 def _meant(log: HandLog, words_said: str, subject: HandPhase | None) -> str | None:
     """'with the new rasteriser' is the paragraph that begins 'Then came the new rasteriser'."""
-    spoken = set(re.findall(r"[a-zäöüß]{5,}", words.head(words_said, words.CLAUSE_END).lower())) - {
+    spoken = set(re.findall(r"[a-zäöüß]{5,}", word_lists.head(words_said, word_lists.CLAUSE_END).lower())) - {
         "before",
         "without",
         "first",

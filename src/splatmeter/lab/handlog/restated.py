@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from splatmeter.lab.compare.samples import Finding, Severity
-from splatmeter.lab.handlog import words
+from splatmeter.lab.handlog import word_lists
 from splatmeter.lab.handlog.arithmetic import lines_text
 from splatmeter.lab.handlog.mentions import Mention, Role
 from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
+from splatmeter.lab.samples.finding import Finding, Severity
 
 _IN_CONTRAST = re.compile(r"^\s*,?\s*(?:where(?:as)?|while|wo|während|instead of|statt)\b", re.IGNORECASE)
 _BESIDE = re.compile(r"\b(?:where(?:as)?|while|wo|während)\s+$", re.IGNORECASE)
@@ -93,7 +93,7 @@ def _by_hand(value: float, mention: Mention) -> bool:
 def _named(log: HandLog, home: HandPhase | None, text: str, mention: Mention) -> str:
     """The one phase that the sentence speaks of before the figure, or right behind it."""
     at = mention.quantity.start
-    start = max((m.end() for m in words.SENTENCE_END.finditer(text[:at])), default=0)
+    start = max((m.end() for m in word_lists.SENTENCE_END.finditer(text[:at])), default=0)
     if _IN_CONTRAST.match(text[mention.quantity.end : mention.quantity.end + 16]):
         return ""  # '9.4 GB where a0 needed 11.2 GB'
     before = [

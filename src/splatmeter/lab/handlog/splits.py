@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 
-from splatmeter.lab.compare.samples import Finding, Severity
 from splatmeter.lab.handlog.quantities import change_percent
 from splatmeter.lab.handlog.reading import split_counts
 from splatmeter.lab.handlog.values import HandLog, HandPhase, Start
+from splatmeter.lab.samples.finding import Finding, Severity
 
 EVERY = 8
 """The original holds out every eighth image."""

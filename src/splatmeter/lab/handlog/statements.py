@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from splatmeter.lab.compare.samples import Finding, Severity
-from splatmeter.lab.handlog import words
+from splatmeter.lab.handlog import word_lists
 from splatmeter.lab.handlog.arithmetic import candidates, lines_text
 from splatmeter.lab.handlog.mentions import Mention, Role, key_of_words
 from splatmeter.lab.handlog.quantities import Quantity, change_percent
 from splatmeter.lab.handlog.subjects import named_before
 from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
+from splatmeter.lab.samples.finding import Finding, Severity
 
 CLOSE_ENOUGH = 0.3
 """Percent that people still call the same."""
@@ -48,8 +48,8 @@ def not_unchanged(log: HandLog) -> list[Finding]:
 def _called_same(said: Said) -> Iterator[tuple[Mention, str, int]]:
     """The figure that stands in the words 'unchanged' of its clause, if no other figure stands between."""
     text = said.passage.words
-    for found in words.SAME.finditer(text):
-        if words.NEGATED.search(text[max(0, found.start() - 14) : found.start()]):
+    for found in word_lists.SAME.finditer(text):
+        if word_lists.NEGATED.search(text[max(0, found.start() - 14) : found.start()]):
             continue
         before = [m for m in said.mentions if m.quantity.end <= found.start()][-1:]
         after = [m for m in said.mentions if m.quantity.start >= found.end()][:1]
@@ -65,7 +65,7 @@ def _said_ahead(text: str, found: re.Match[str], mention: Mention) -> bool:
     if mention.role is not Role.VALUE or not mention.key:
         return False
     between = text[found.end() : mention.quantity.start]
-    spoken = words.tail(text[max(0, found.start() - 40) : found.start()], words.CLAUSE_END)
+    spoken = word_lists.tail(text[max(0, found.start() - 40) : found.start()], word_lists.CLAUSE_END)
     if re.fullmatch(r"\s?[,:]\s", between) and key_of_words(spoken) == mention.key:
         return True
     about = re.fullmatch(r"\s(?:in |of |bei |an )?(?:the |der |dem )?([\w ]{2,24}?)\s?[(:]\s?", between)
@@ -92,7 +92,7 @@ def _compared(
         others = [log.phase(named[0])]
     else:
         behind = said.passage.words[at : at + 24]
-        first = words.FIRST.search(behind)
+        first = word_lists.FIRST.search(behind)
         others = [log.baseline] if first and log.baseline else candidates(log, phase, mention.key)[:2] or []
         if not first:
             others = [*others, *([log.baseline] if log.baseline else [])]
@@ -148,12 +148,14 @@ def wrong_directions(log: HandLog) -> list[Finding]:
 
 def _spoken_direction(text: str, mention: Mention) -> tuple[int, str]:
     """By the verb that leads to the figure; 'from A to B' has its own rule."""
-    before = words.tail(
+    before = word_lists.tail(
         text[max(0, mention.quantity.start - 50) : mention.quantity.start],
-        re.compile(r"[;:()]|\d|" + words.SENTENCE_END.pattern),
+        re.compile(r"[;:()]|\d|" + word_lists.SENTENCE_END.pattern),
     )
-    clause = words.tail(before, words.CLAUSE_END)
-    if words.NEGATED.search(before) or re.search(r"\bfrom\b|\bvon\b|\bthan\b|\bals\b", clause, re.IGNORECASE):
+    clause = word_lists.tail(before, word_lists.CLAUSE_END)
+    if word_lists.NEGATED.search(before) or re.search(
+        r"\bfrom\b|\bvon\b|\bthan\b|\bals\b", clause, re.IGNORECASE
+    ):
         return 0, ""
     found = re.search(
         r"(?P<up>\bros(?:e|en)|\brises|\bincreas(?:es|ed)|\bclimb(?:s|ed)|\bgrew|\bgrows|\bsteigt|\bstieg|"
@@ -202,7 +204,7 @@ def wrong_ranks(log: HandLog) -> list[Finding]:
                 subject
                 and named
                 and named[0][0] < 8
-                and not words.NEGATED.search(text[max(0, found.start() - 20) : found.start()])
+                and not word_lists.NEGATED.search(text[max(0, found.start() - 20) : found.start()])
             ):
                 findings += _not_than(
                     log, subject, named[0][2], found["word"], said.passage.line_at(found.start())

@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from splatmeter.lab.compare.samples import Finding, Severity
-from splatmeter.lab.handlog import words
+from splatmeter.lab.handlog import word_lists
 from splatmeter.lab.handlog.arithmetic import lines_text
 from splatmeter.lab.handlog.mentions import Mention, Role, stands_alone
 from splatmeter.lab.handlog.quantities import Quantity
 from splatmeter.lab.handlog.subjects import named_before
 from splatmeter.lab.handlog.values import HandLog, HandPhase, Said
+from splatmeter.lab.samples.finding import Finding, Severity
 from splatmeter.units import duration_text
 
 LEAST, MOST = 0.95, 1.3
-"""Of iterations / speed: less is impossible, more is evaluation and saving, within reason."""
+"""Shares of iterations / speed: less is impossible, more is evaluation and saving, within reason."""
 STRICT, EXACT, FEWEST_EXACT = 1.08, 0.02, 2
 """In a log of which at least so many other phases have exact times, more than this is no evaluation."""
 _MORE_THAN_TRAINING = re.compile(
@@ -62,7 +62,7 @@ class _Timed:
     count: int
     speed: Quantity
     ratios: tuple[float, ...]
-    """Of the time to what the speed gives, in each sense that the time may have."""
+    """The time that is written over the time that the speed gives, in each sense that it may have."""
 
     @property
     def exact(self) -> bool:
@@ -95,8 +95,10 @@ def _timed(log: HandLog) -> Iterator[tuple[HandPhase, Said, Mention, int]]:
                 text[max(0, mention.quantity.start - 70) : mention.quantity.start],
                 text[mention.quantity.end : mention.quantity.end + 40],
             )
-            sentence = words.tail(before, words.SENTENCE_END) + words.head(after, words.SENTENCE_END)
-            if _NOT_THE_RUN.search(sentence) or words.NOT_MEASURED.search(sentence):
+            sentence = word_lists.tail(before, word_lists.SENTENCE_END) + word_lists.head(
+                after, word_lists.SENTENCE_END
+            )
+            if _NOT_THE_RUN.search(sentence) or word_lists.NOT_MEASURED.search(sentence):
                 continue
             count = _count(said, mention)
             spoken = re.search(
@@ -129,7 +131,11 @@ def _count(said: Said, time: Mention) -> int | None:
         if mention.key == "iterations" and mention.role is Role.SETTING and mention.quantity.value >= 50:
             a, b = sorted([mention.quantity, time.quantity], key=lambda q: q.start)
             between = text[a.end : b.start]
-            if len(between) < 50 and not words.SENTENCE_END.search(between) and not re.search(r"\d", between):
+            if (
+                len(between) < 50
+                and not word_lists.SENTENCE_END.search(between)
+                and not re.search(r"\d", between)
+            ):
                 return int(mention.quantity.value)
     return None
 
@@ -140,7 +146,7 @@ def _speed(phase: HandPhase, said: Said, time: Mention) -> Quantity | None:
     near = [
         m.quantity
         for m in said.values("speed")
-        if not words.SENTENCE_END.search(
+        if not word_lists.SENTENCE_END.search(
             text[min(m.quantity.end, time.quantity.end) : max(m.quantity.start, time.quantity.start)]
         )
     ]

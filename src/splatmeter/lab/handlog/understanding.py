@@ -8,7 +8,7 @@ from splatmeter.lab.handlog.mentions import Role
 from splatmeter.lab.handlog.values import HandLog
 
 LEAST_SHARE = 0.4
-"""Of the figures; below it 'nothing to object to' would be said of what was not read."""
+"""The share of figures that must be understood: 'nothing to object to' is not said of what was not read."""
 FEWEST = 2
 """Results that a log must have before anything can contradict anything."""
 

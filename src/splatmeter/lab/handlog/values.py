@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from splatmeter.lab.handlog.cards import Card
 from splatmeter.lab.handlog.markdown import Section
 from splatmeter.lab.handlog.mentions import PEAKS, Mention, Passage, Role
+from splatmeter.lab.handlog.named_cards import NamedCard
 from splatmeter.lab.handlog.names import Names
 from splatmeter.lab.handlog.quantities import Quantity
 
@@ -20,7 +20,7 @@ METRICS = ("l1", "psnr", "ssim", "lpips")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ClaimedChange:
     """'+0.24 it/s from Phase 1': a difference (same unit) or percentage (%) claimed beside a figure."""
 
     quantity: Quantity
@@ -29,11 +29,11 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class HandFigure:
     quantity: Quantity
     line: int
     text: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ClaimedChange, ...] = ()
     same_as: str = ""
     """The phase that the log says it equals."""
     estimated: bool = False
@@ -57,7 +57,7 @@ class Said:
     passage: Passage
     mentions: tuple[Mention, ...]
     heading: str = ""
-    """Of the column it stands in."""
+    """The heading of the column it stands in."""
 
     def values(self, key: str = "") -> list[Mention]:
         return [m for m in self.mentions if m.role is Role.VALUE and (m.key == key or not key)]
@@ -74,7 +74,7 @@ class HandPhase:
     marks: str
     status: str
     """success, verified, no speed-up, questionable, on hold, planned, failed, faster …; empty if unsaid."""
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, HandFigure]
     evaluated_step: int | None = None
     held_out: bool | None = None
     """Trained with views held out (--eval); None if neither the section nor the table says."""
@@ -110,8 +110,8 @@ class HandPhase:
         figure = self.figures.get(key)
         return figure.quantity if figure else None
 
-    def figure(self, key: str) -> Figure | None:
-        """Of this key; where a log only speaks of 'memory', that is the peak of training."""
+    def figure(self, key: str) -> HandFigure | None:
+        """The figure for this key; where a log only speaks of 'memory', that is the peak of training."""
         found = self.figures.get(key)
         if found is None and key in (PEAKS[0], PEAKS[2]):
             found = self.figures.get(PEAKS[2] if key == PEAKS[0] else PEAKS[0])
@@ -122,7 +122,7 @@ class HandPhase:
         main = self.figure(key)
         return [*([main.quantity] if main else []), *(m.quantity for s in self.said for m in s.values(key))]
 
-    def metrics(self, split: str) -> dict[str, Figure]:
+    def metrics(self, split: str) -> dict[str, HandFigure]:
         return {name: f for name in METRICS if (f := self.figures.get(f"{split} {name}")) is not None}
 
 
@@ -157,9 +157,9 @@ class HandLog:
     title: str
     sections: tuple[Section, ...]
     configuration: HandConfiguration
-    quality_baseline: Mapping[str, Figure]
+    quality_baseline: Mapping[str, HandFigure]
     tolerance: float | None
-    """Of the quality baseline, as a fraction."""
+    """How much quality may fall below the baseline, as a fraction."""
     phases: tuple[HandPhase, ...]
     table: tuple[TableRow, ...]
     lines: tuple[tuple[int, str], ...]
@@ -167,9 +167,9 @@ class HandLog:
 
     loose: tuple[Said, ...] = ()
     """What is said outside the phases: summaries, comments, settings."""
-    cards: tuple[Card, ...] = ()
+    cards: tuple[NamedCard, ...] = ()
     iterations: int | None = None
-    """Of every run, if the log says so once for all."""
+    """What holds for every run, if the log says so once for all."""
 
     called: Names = field(default_factory=lambda: Names([]))
 

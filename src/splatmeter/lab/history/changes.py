@@ -5,18 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from splatmeter.lab.audit.peaks import KIND as UNTOLD
+from splatmeter.lab.audit.untold_memory import UNTOLD
 from splatmeter.lab.compare.aim_verdict import peak_shown
-from splatmeter.lab.compare.aims import Aim
 from splatmeter.lab.compare.comparison import Comparison, questionable
-from splatmeter.lab.compare.kinds import VerdictKind
 from splatmeter.lab.compare.metric import MetricResult, Quality
 from splatmeter.lab.compare.verdict import judge, speed_shown, verify
 from splatmeter.lab.history.readings import step_of
 from splatmeter.lab.history.tracks import METRICS, Against, Change, Reading
-from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session.plan import SessionPlan
-from splatmeter.lab.session.verdicts import comparison
+from splatmeter.lab.judgement.verdicts import Judgements
+from splatmeter.lab.samples.aim import Aim
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
+from splatmeter.lab.session.session_plan import SessionPlan
 
 _PEAKS = {"training_peak": "training peak", "evaluation_peak": "evaluation peak"}
 _CHANGES = {
@@ -32,18 +31,18 @@ _CHANGES = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Compared:
-    """Two phases in one session: judged by their aim, and with their peaks whatever the aim was."""
+    """Two phases in one session: judged by their aim, and by their peaks as well."""
 
     own: Comparison
     peaks: Comparison
     against: Against
 
 
-class Judge:
+class SessionComparisons:
     """Remembers what earlier sessions said of the same pair, so that a repetition can verify it."""
 
-    def __init__(self, lab: Lab) -> None:
-        self._lab = lab
+    def __init__(self, judgements: Judgements) -> None:
+        self._judgements = judgements
         self._before: dict[tuple[str, str], Comparison] = {}
         self._found: dict[tuple[str, str, str], Compared] = {}
 
@@ -51,7 +50,7 @@ class Judge:
         """Asked in the order of sessions; the labels are those of phases."""
         key = (plan.session, reference, candidate)
         if key not in self._found:
-            own = comparison(self._lab, reference, candidate, plan.session)
+            own = self._judgements.comparison(reference, candidate, [plan.session])
             both = own if own.aim.of_memory or plan.slices else self._with_peaks(plan, reference, candidate)
             before = self._before.get((reference, candidate))
             verdict = verify(before, own) if before is not None else judge(own)
@@ -63,10 +62,10 @@ class Judge:
         return self._found[key]
 
     def _with_peaks(self, plan: SessionPlan, reference: str, candidate: str) -> Comparison:
-        return comparison(self._lab, reference, candidate, plan.session, Aim.BOTH)
+        return self._judgements.comparison(reference, candidate, [plan.session], Aim.BOTH)
 
 
-def of_scene(found: Compared, scene: str, readings: Mapping[str, Reading], control: bool) -> Against:
+def against_in_scene(found: Compared, scene: str, readings: Mapping[str, Reading], control: bool) -> Against:
     """With its changes marked; each of several scenes is judged as if it were alone, the verdict is theirs
     together. An A/A shows noise, and noise is no change.
     """

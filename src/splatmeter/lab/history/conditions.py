@@ -10,28 +10,27 @@ from typing import Any
 from splatmeter.lab.compare.margins import margins_text
 from splatmeter.lab.history.tracks import Conditions
 from splatmeter.lab.plan.protocol import Protocol
+from splatmeter.lab.record.result import RunResult
 
 
-def conditions(result: Mapping[str, Any], protocol: Protocol, photos: str) -> Conditions:
+def conditions(result: RunResult, protocol: Protocol, photos: str) -> Conditions:
     """`protocol` is the session's, of the run's scene; `photos` is the content that its first arm saw."""
-    identity, window = result["identity"], result.get("window") or {}
-    first = int(window.get("first", protocol.start_iteration))
-    timed = int((result.get("timing") or {}).get("steps") or 0)
+    identity = result.identity
+    first = result.window.first if result.window else protocol.start_iteration
     return Conditions(
-        protocol=str(identity.get("protocol", "")),
-        scene=str(identity.get("scene") or protocol.scene),
+        protocol=identity.protocol,
+        scene=identity.scene or protocol.scene,
         photos=photos,
-        start=str(result.get("start_sha256") or ""),
-        steps=(first, timed),
-        machine=str(identity.get("machine", "")),
-        hardware=hardware(result.get("facts") or {}),
+        start=result.start_sha256,
+        steps=(first, int(result.timing.steps) if result.timing else 0),
+        machine=identity.machine,
+        hardware=hardware(result.facts),
         rules=rules(protocol),
     )
 
 
-def photos_of(result: Mapping[str, Any]) -> str:
-    hashes = (result.get("started") or {}).get("hashes") or {}
-    return str(hashes.get("scene", "")) if isinstance(hashes, Mapping) else ""
+def photos_of(result: RunResult) -> str:
+    return str(result.started.hashes.get("scene", ""))
 
 
 def rules(protocol: Protocol) -> str:
@@ -80,7 +79,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def described(found: Conditions, protocol: Protocol, machines: int) -> str:
-    """In a sentence; where a scene lies on somebody's disk is nobody's business."""
+    """In a sentence, without saying where a scene lies on this disk."""
     begin, timed = found.steps
     steps = f"iteration {protocol.start_iteration} to {protocol.end_iteration}, {timed} of them timed"
     start = f"from checkpoint {found.start[:8]}" if found.start else "from the points"

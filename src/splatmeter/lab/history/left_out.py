@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from splatmeter.errors import SplatmeterError
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab, begun_sessions
-from splatmeter.lab.session.plan import SessionPlan, lineage_of, load, protocol_of
+from splatmeter.lab.record.result import Identity, result_from_text
+from splatmeter.lab.session.session_plan import (
+    SessionPlan,
+    lineage_of,
+    load,
+    protocol_of,
+)
 
 OVERHEAD = "overhead"
 """Sessions that measure the lab's own monitor."""
@@ -37,7 +42,7 @@ def left_out(lab: Lab) -> LeftOut:
         if row["objection"]:
             sentences.append(f"{row['run']} is left out: {row['objection']}")
         elif row["counted"] and session not in found:
-            foreign = _foreign(plans[session], json.loads(row["result"])["identity"])
+            foreign = _foreign(plans[session], result_from_text(row["result"]).identity)
             if foreign:
                 found[session] = f"is left out: its run {row['run'].partition('/')[2]} {foreign}"
     told = [f"Session {name} {reason}" for name, reason in found.items()]
@@ -78,9 +83,9 @@ def _removed(lab: Lab) -> dict[str, str]:
     }
 
 
-def _foreign(plan: SessionPlan, identity: Mapping[str, object]) -> str:
+def _foreign(plan: SessionPlan, identity: Identity) -> str:
     """Why a run does not belong to the session that it lies in; empty if it does."""
     arms = {arm.label: arm.phase for arm in plan.arms}
-    if identity.get("session") != plan.session or arms.get(str(identity["arm"])) != identity["phase"]:
+    if identity.session != plan.session or arms.get(identity.arm) != identity.phase:
         return "names another session or arm than the one in whose folder it lies."
-    return "" if identity.get("protocol") == plan.fingerprint else "names another protocol than its session."
+    return "" if identity.protocol == plan.fingerprint else "names another protocol than its session."

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import MissingExtra, OutputError
+from splatmeter.lab.history.history_text import INSIDE, MARKS
 from splatmeter.lab.history.tracks import Against, Conditions, History, Point, Track
-from splatmeter.lab.history.words import INSIDE, MARKS
 from splatmeter.lab.order_of_time import seconds_of
 from splatmeter.lab.record.lab import Lab, begun_sessions, locked
 
 POINT, DIGEST, SESSION, TRACK = (f"splatmeter.{name}" for name in ("point", "digest", "session", "track"))
 DATABASE = "mlflow.db"
 LONGEST_TEXT = 250
-"""Of a parameter; older servers take no more."""
+"""The longest parameter that older servers take."""
 _QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
@@ -61,14 +61,14 @@ def export(lab: Lab, history: History, target: str) -> Exported:
 
 
 def _address(target: str) -> tuple[str, str | None]:
-    """Of a folder: a database in it, and where MLflow may put files, which splatmeter has none of."""
+    """For a folder: the database in it, and where MLflow may put files (splatmeter gives it none)."""
     if "://" in target or target.startswith(("file:", "sqlite:", "databricks")):
         return target, None
     folder = Path(target).expanduser().absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise OutputError(f"cannot make the folder {folder}: {problem.strerror}; choose another") from None
+        raise OutputError(f"Cannot make the folder {folder}: {problem.strerror}; choose another.") from None
     return f"sqlite:///{(folder / DATABASE).as_posix()}", (folder / "artifacts").as_uri()
 
 
@@ -100,7 +100,7 @@ def _cannot(address: str, problem: Exception) -> str:
 
 
 def _sessions(lab: Lab) -> set[str]:
-    """All that this lab ever began: what others exported to the same place is none of its business."""
+    """All that this lab ever began: what others exported to the same place is not its own to change."""
     return {*begun_sessions(lab), *(path.name for path in lab.sessions.glob("*"))}
 
 

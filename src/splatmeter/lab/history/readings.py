@@ -7,14 +7,14 @@ import math
 from collections.abc import Sequence
 
 from splatmeter.lab.compare.coverage import covered
-from splatmeter.lab.compare.peaks import peak_of
-from splatmeter.lab.compare.ratio import mean
-from splatmeter.lab.compare.samples import Evaluation, RunSample
+from splatmeter.lab.compare.peak_figures import peak_of
 from splatmeter.lab.history.tracks import METRICS, Reading
+from splatmeter.lab.samples.averages import mean
+from splatmeter.lab.samples.run_sample import Evaluation, RunSample
 
 
 def readings(runs: Sequence[RunSample], timed: str) -> dict[str, Reading]:
-    """Only what is known; `timed` says how times were taken, empty where nobody did."""
+    """Only what is known; `timed` says how the runs were timed and is empty if they were not."""
     found: dict[str, Reading | None] = {
         "speed": _speed(runs, timed),
         "loss": _mean([run.loss for run in runs], runs[0].backend),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from splatmeter.lab.compare.samples import Verdict
+from splatmeter.lab.samples.verdict_kinds import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Against:
     ratio: float
     low: float
     high: float
-    """Of speed, with its 95 % interval; nan and (0, inf) where nothing was timed in pairs."""
+    """The ratio of speeds with its 95 % interval; nan and (0, inf) where nothing was timed in pairs."""
     blocks: int
     changes: Mapping[str, Change]
     verdict: Verdict
@@ -128,7 +128,7 @@ class Point:
 
     session: str
     number: int
-    """Of the session within the history, from 1, oldest first."""
+    """The number of the session within the history: the oldest is 1."""
     kind: str
     created: str
     arm: str

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from splatmeter.lab.history.tracks import Variant
+from splatmeter.lab.judgement.verdicts import EXECUTED
 from splatmeter.lab.plan.phases import Phase
-from splatmeter.lab.session.plan import SessionPlan, lineage_of
-from splatmeter.lab.session.verdicts import EXECUTED
+from splatmeter.lab.session.session_plan import SessionPlan, lineage_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from splatmeter.lab.compare.margins import change_text, margin_text
-from splatmeter.lab.compare.samples import VerdictKind
 from splatmeter.lab.log import notes as person
-from splatmeter.lab.log.document import LogDocument, LogPhase, MetricsFigure, QualityBaseline, RatioFigure
 from splatmeter.lab.log.escape import cell, inline
-from splatmeter.lab.log.kernels import kernel_lines
+from splatmeter.lab.log.kernel_lines import kernel_lines
+from splatmeter.lab.log.log_document import (
+    LogDocument,
+    LogPhase,
+    MetricsFigure,
+    QualityBaseline,
+    RatioFigure,
+)
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
-MARKS = {
+SIGNS_IN_LOGS = {
     VerdictKind.FASTER: "✅",
     VerdictKind.VERIFIED: "✅",
-    VerdictKind.NO_SPEED_UP: "❌",
+    VerdictKind.NO_SPEED_UP: "=",
     VerdictKind.SLOWER: "❌",
     VerdictKind.QUALITY_LOST: "❌",
     VerdictKind.UNDECIDED: "❔",
@@ -28,7 +34,7 @@ MARKS = {
     VerdictKind.LATER: "❌",
     VerdictKind.BETTER: "✅",
     VerdictKind.WORSE: "❌",
-    VerdictKind.NO_GAIN: "❌",
+    VerdictKind.NO_GAIN: "=",
 }
 _METRICS = {
     "l1": ("L1", "{:.6f}", -1),
@@ -159,7 +165,7 @@ def _phase(document: LogDocument, phase: LogPhase) -> Iterator[str]:
 
 def _status(phase: LogPhase) -> str:
     if phase.verdict:
-        return f"{MARKS[phase.verdict.kind]} {phase.verdict.kind.value.upper()}"
+        return f"{SIGNS_IN_LOGS[phase.verdict.kind]} {phase.verdict.kind.value.upper()}"
     return inline(phase.state).upper() if phase.state else ""
 
 

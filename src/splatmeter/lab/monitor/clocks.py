@@ -21,7 +21,7 @@ HELD_BACK = {
 SLOWED_BY_HEAT = ("hardware slowdown", "heat (driver)", "heat (hardware)", "power brake")
 """What no card does at ease; a power cap is everyday life on many."""
 STEADY = 0.02
-"""Of its highest clock: what a locked clock may move, a few of its steps."""
+"""A share of its highest clock: a locked clock may move by a few of its steps."""
 RARE = 0.01
 
 
@@ -46,7 +46,7 @@ class CardState:
         return self.busy is None or self.busy > 0
 
 
-def summary(states: Sequence[CardState]) -> dict[str, Any]:
+def card_summary(states: Sequence[CardState]) -> dict[str, Any]:
     """Over the samples in which it worked; figures that nobody told are left out."""
     working = [state for state in states if state.works]
     found: dict[str, Any] = {"samples": len(states), "working_samples": len(working)}
@@ -63,7 +63,7 @@ def summary(states: Sequence[CardState]) -> dict[str, Any]:
 
 
 def merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of several runs: the lowest and highest of all, and the mean share of what held the card back."""
+    """Several runs as one: the lowest and highest of all, and the mean share of what held the card back."""
     found: dict[str, Any] = {}
     for name in ("graphics_mhz", "memory_mhz", "celsius", "watts"):
         told = [record[name] for record in records if record.get(name)]
@@ -90,7 +90,7 @@ def slowed_by_heat(record: Mapping[str, Any]) -> str:
     return ", ".join(word for word in SLOWED_BY_HEAT if shares.get(word, 0.0) > RARE)
 
 
-def warnings(record: Mapping[str, Any]) -> list[str]:
+def card_warnings(record: Mapping[str, Any]) -> list[str]:
     """One sentence each; [] where nothing moved or nobody tells."""
     found: list[str] = []
     shares = {word: share for word, share in (record.get("held_back") or {}).items() if share > RARE}

@@ -108,7 +108,7 @@ class _Reader:
             self.kernels[self._current] = replace(self.kernels[self._current], **figures)
 
 
-def warnings(text: str) -> list[str]:
+def build_warnings(text: str) -> list[str]:
     """What ptxas warns of, once each: bounds that it ignores, registers that it lacks."""
     found = [line.partition("ptxas warning :")[2].strip() for line in text.splitlines()]
     return list(dict.fromkeys(_PLACE.sub("_", line) for line in found if line))
@@ -137,7 +137,7 @@ def readable(names: Iterable[str]) -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class KernelChange:
     """One kernel in two builds; None where a build has no such kernel."""
 
     name: str
@@ -150,7 +150,7 @@ class Change:
         return self.before is None or self.after is None or _figures(self.before) != _figures(self.after)
 
 
-def compare(before: Sequence[Kernel], after: Sequence[Kernel]) -> list[Change]:
+def compare_kernels(before: Sequence[Kernel], after: Sequence[Kernel]) -> list[KernelChange]:
     """By name and architecture, in the order of the first build, new ones last; a kernel whose arguments have
     changed is still the same if only one on each side can be meant.
     """
@@ -160,10 +160,10 @@ def compare(before: Sequence[Kernel], after: Sequence[Kernel]) -> list[Change]:
         [key for key in old if key not in new], [key for key in new if key not in old]
     ):
         new[gone] = new.pop(came)
-    found: list[Change] = []
+    found: list[KernelChange] = []
     for key in dict.fromkeys([*old, *new]):
         shown = new.get(key) or old[key]
-        found.append(Change(shown.name, shown.architecture, old.get(key), new.get(key)))
+        found.append(KernelChange(shown.name, shown.architecture, old.get(key), new.get(key)))
     return found
 
 
@@ -199,7 +199,7 @@ def short_name(shown: str) -> str:
 
 
 def short_names(shown: Mapping[str, str]) -> dict[str, str]:
-    """Of readable names by mangled ones; where two would read the same, both stay long."""
+    """Mangled name -> short readable name; where two would read the same, both stay long."""
     short = {name: short_name(text) for name, text in shown.items()}
     texts = list(short.values())
     return {name: text if texts.count(text) == 1 else shown[name] for name, text in short.items()}

@@ -52,7 +52,7 @@ class Nvml:
         self.ask("nvmlShutdown")
 
     def versions(self) -> dict[str, str]:
-        """Of the driver, and of the CUDA it speaks."""
+        """Versions of the driver and of the CUDA it speaks."""
         found: dict[str, str] = {}
         driver = self.ask("nvmlSystemGetDriverVersion")
         if driver:

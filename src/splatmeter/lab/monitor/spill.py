@@ -47,7 +47,7 @@ class Spill:
         return "; ".join(self.signs) if self.spilled else "none seen"
 
 
-def judge(samples: Sequence[AdapterMemory], known: Context) -> Spill:
+def spill_seen(samples: Sequence[AdapterMemory], known: Context) -> Spill:
     """One adapter's samples while training, about a second apart."""
     told = [sample for sample in samples if sample.shared is not None]
     explained = _explained(told, known)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 INTERVAL_SECONDS = 0.25
 LARGEST_SHARE = 0.002
-"""Of one core: after each sample the sampler rests at least cost / share, so it can never take more."""
+"""A share of one core: after each sample the sampler rests at least cost / share, so it takes no more."""
 REFRESH_SECONDS = 2.0
 """How often children are looked for; a memory sample is much cheaper than a walk over the tree."""
 
@@ -115,7 +115,7 @@ class TreeSampler:
 
     @property
     def share(self) -> float:
-        """Of one core, over the life of the sampler."""
+        """The share of one core that it took, over its life."""
         return self.cpu_seconds / self.wall_seconds if self.wall_seconds > 0 else 0.0
 
     def take(self, seconds: float) -> MemorySample | None:

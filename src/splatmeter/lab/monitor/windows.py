@@ -22,7 +22,7 @@ _ADAPTER = re.compile(r"\((luid_0x[0-9a-f]+_0x[0-9a-f]+_phys_\d+)\)\\([^\\]+)$",
 
 @dataclass(frozen=True, slots=True)
 class AdapterMemory:
-    """Of one adapter, all processes together; None where a counter has gone or is not there."""
+    """One adapter, all processes together; None where a counter has gone or is not there."""
 
     adapter: str
     dedicated: int | None = None

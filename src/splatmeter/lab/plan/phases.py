@@ -12,9 +12,9 @@ from typing import Any
 
 from splatmeter.errors import InputError, MissingFile, UsageError
 from splatmeter.lab.atomic import write_text
-from splatmeter.lab.compare.aims import AIMS
 from splatmeter.lab.order_of_time import seconds_of, utc_text
 from splatmeter.lab.plan import toml
+from splatmeter.lab.samples.aim import AIMS
 
 BASELINE = "baseline"
 STATES = ("planned", "on hold", "recorded", "measured")
@@ -61,7 +61,7 @@ class Phase:
     adopted_because: str = ""
     """Why, where the evidence alone would not have allowed it."""
     aim: str = ""
-    """What it is meant to gain (compare/aims.py); empty: speed."""
+    """What it is meant to gain (samples/aim.py); empty: speed."""
 
     def differs(self) -> bool:
         """Whether anything at all distinguishes this phase from its parent."""
@@ -69,25 +69,25 @@ class Phase:
         return any(said)
 
 
-def check(phase: Phase) -> Phase:
+def check_phase(phase: Phase) -> Phase:
     if not _NAME.fullmatch(phase.name):
         raise UsageError(
             f"{phase.name!r} cannot name a phase; use letters, digits, '.', '_', '+', '-'"
-            " (a --title may say more)"
+            " (a --title may say more)."
         )
     if phase.state not in STATES:
-        raise UsageError(f"{phase.state!r} is not a state; there are {', '.join(STATES)}")
+        raise UsageError(f"{phase.state!r} is not a state; there are {', '.join(STATES)}.")
     if phase.state == "on hold" and not phase.reason:
-        raise UsageError(f"{phase.name} cannot be put on hold without a reason; add --reason")
+        raise UsageError(f"{phase.name} cannot be put on hold without a reason; add --reason.")
     for change in phase.changes:
         if change not in CHANGES:
             raise UsageError(
-                f"{change!r} is not something a phase can declare; there are {', '.join(CHANGES)}"
+                f"{change!r} is not something a phase can declare; there are {', '.join(CHANGES)}."
             )
     if phase.aim and phase.aim not in AIMS:
-        raise UsageError(f"{phase.aim!r} is not an aim; there are {', '.join(AIMS)}")
+        raise UsageError(f"{phase.aim!r} is not an aim; there are {', '.join(AIMS)}.")
     if phase.parent == phase.name:
-        raise UsageError(f"{phase.name} cannot be its own parent")
+        raise UsageError(f"{phase.name} cannot be its own parent; choose another.")
     return phase
 
 
@@ -122,25 +122,25 @@ class Phases:
         if not path.exists():
             known = ", ".join(self.names()) or "none yet"
             raise MissingFile(
-                f"there is no phase {name!r} here ({known}); `splatmeter lab phase add {name}` makes it"
+                f"There is no phase {name!r} here ({known}); `splatmeter lab phase add {name}` makes it."
             )
         return self._read(path)
 
     def add(self, phase: Phase) -> Path:
-        check(phase)
+        check_phase(phase)
         path = self._path(phase.name)
         if path.exists():
             raise UsageError(
-                f"phase {phase.name} exists already in {path}; choose another name or edit that file"
+                f"Phase {phase.name} exists already in {path}; choose another name or edit that file."
             )
         if phase.parent:
             self.get(phase.parent)
         return self.save(dataclasses.replace(phase, created=self._after_all_others(phase.created)))
 
     def save(self, phase: Phase) -> Path:
-        path = self._path(check(phase).name)
+        path = self._path(check_phase(phase).name)
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_text(path, to_text(phase))
+        write_text(path, phase_text(phase, path.read_text("utf-8") if path.exists() else ""))
         return path
 
     def _after_all_others(self, created: str) -> str:
@@ -157,7 +157,7 @@ class Phases:
             above = self.get(chain[-1].parent)
             if any(above.name == phase.name for phase in chain):
                 raise InputError(
-                    f"the parents of {name} run in a circle at {above.name}; correct {self._path(name)}"
+                    f"The parents of {name} run in a circle at {above.name}; correct {self._path(name)}."
                 )
             chain.append(above)
         return chain[::-1]
@@ -165,24 +165,28 @@ class Phases:
     def baseline(self, name: str) -> Phase:
         return self.lineage(name)[0]
 
+    def compared_with(self, phase: Phase) -> list[str]:
+        """The phases it is judged against: its parent and the baseline; none for a baseline itself."""
+        return list(dict.fromkeys([phase.parent, self.baseline(phase.name).name])) if phase.parent else []
+
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
-            raise UsageError(f"{name!r} cannot name a phase; use letters, digits, '.', '_', '+', '-'")
+            raise UsageError(f"{name!r} cannot name a phase; use letters, digits, '.', '_', '+', '-'.")
         return self.folder / f"{name}.toml"
 
     def _read(self, path: Path) -> Phase:
-        entries = {"name": path.stem, **typed_entries(path, toml.read(path))}
+        entries = {"name": path.stem, **phase_entries(path, toml.read_toml(path))}
         if entries["name"] != path.stem:
-            raise InputError(f"{path}: the phase calls itself {entries['name']!r}; file and name must agree")
-        return check(Phase(**entries))
+            raise InputError(f"{path}: the phase calls itself {entries['name']!r}; file and name must agree.")
+        return check_phase(Phase(**entries))
 
 
-def typed_entries(path: Path, entries: Mapping[str, Any]) -> dict[str, Any]:
+def phase_entries(path: Path, entries: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a phase as TOML holds them, checked one by one."""
     known = [item.name for item in dataclasses.fields(Phase)]
     for key in entries:
         if key not in known:
-            raise InputError(f"{path}: a phase has no {key!r}; it has {', '.join(known)}")
+            raise InputError(f"{path}: a phase has no {key!r}; it has {', '.join(known)}.")
     return {key: _typed(path, key, item) for key, item in entries.items()}
 
 
@@ -197,17 +201,17 @@ def _typed(path: Path, key: str, item: Any) -> Any:
     if key not in _LISTS and key != "environment" and isinstance(item, str):
         return item
     raise InputError(
-        f"{path}: {key} cannot be {item!r}; {'a list of texts' if key in _LISTS else 'a text'} is expected"
+        f"{path}: {key} cannot be {item!r}; {'a list of texts' if key in _LISTS else 'a text'} is expected."
     )
 
 
-def to_text(phase: Phase) -> str:
-    """Empty fields are left out, so that a file shows only what the phase is about."""
+def phase_text(phase: Phase, before: str = "") -> str:
+    """Empty fields are left out, so that a file shows only what the phase is about. `before` is the file as
+    it was: comments in it stay.
+    """
     record = {item.name: getattr(phase, item.name) for item in dataclasses.fields(phase)}
-    lines = [
-        f"{key} = {toml.value(item)}" for key, item in record.items() if item or key in ("name", "state")
-    ]
-    return "\n".join(lines) + "\n"
+    stated = {key: item for key, item in record.items() if item or key in ("name", "state")}
+    return toml.edited(before, stated)
 
 
 def lineage_options(lineage: list[Phase]) -> tuple[str, ...]:
@@ -222,12 +226,12 @@ def lineage_environment(lineage: list[Phase]) -> dict[str, str]:
     return merged
 
 
-def variables(text: list[str]) -> dict[str, str]:
+def stated_variables(text: list[str]) -> dict[str, str]:
     """['A=1'] -> {'A': '1'}; a name without '=' takes the value it has now."""
     found: dict[str, str] = {}
     for entry in text:
         name, equals, setting = entry.partition("=")
         if not name or (not equals and name not in os.environ):
-            raise UsageError(f"{entry!r} is not NAME=VALUE")
+            raise UsageError(f"{entry!r} is not NAME=VALUE; write for example OMP_NUM_THREADS=4.")
         found[name] = setting if equals else os.environ[name]
     return found

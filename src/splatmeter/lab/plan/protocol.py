@@ -13,7 +13,12 @@ from typing import Any
 from splatmeter.errors import InputError, UsageError
 from splatmeter.lab.patience import SILENCE_SECONDS
 from splatmeter.lab.plan import toml
-from splatmeter.lab.plan.scenes import KEYS, SceneEntry, checked_scenes, scene_entries
+from splatmeter.lab.plan.scene_entries import (
+    KEYS,
+    SceneEntry,
+    checked_scenes,
+    scene_entries,
+)
 from splatmeter.lab.trainers.seeds import SHIMMED
 
 TRAINERS = ("splatmeter", "mip-splatting", "3dgs", "fork", "gsplat", "opensplat", "generic", "events")
@@ -149,7 +154,7 @@ class Protocol:
 
     @property
     def scene_names(self) -> tuple[str, ...]:
-        """Of several scenes; () where there is one."""
+        """The names of the scenes where there are several, else ()."""
         return tuple(entry.name for entry in self.scenes)
 
     def of_scene(self, name: str) -> Protocol:
@@ -172,7 +177,7 @@ class Protocol:
 
     @property
     def margins(self) -> dict[str, float]:
-        """Of single metrics, where they are stated; the others follow from the tolerance."""
+        """The margins that are stated for single metrics; the others follow from the tolerance."""
         stated = {"ssim": self.ssim_margin, "lpips": self.lpips_margin, "l1": self.l1_margin}
         return {metric: margin for metric, margin in stated.items() if margin}
 
@@ -193,70 +198,80 @@ def default_warm_up(iterations: int) -> int:
     return max(50, -(-iterations // 20))
 
 
-def check(protocol: Protocol) -> Protocol:
+def check_protocol(protocol: Protocol) -> Protocol:
     """Refuses, in one sentence, what could not be measured."""
     if protocol.trainer not in TRAINERS:
-        raise UsageError(f"{protocol.trainer!r} is not a trainer the lab knows; choose {', '.join(TRAINERS)}")
+        raise UsageError(
+            f"{protocol.trainer!r} is not a trainer the lab knows; choose {', '.join(TRAINERS)}."
+        )
     if protocol.trainer in ("generic", "events", "gsplat", "opensplat", "fork") and not protocol.command:
-        raise UsageError(f"the trainer {protocol.trainer!r} needs `command` in [benchmark]: an argument list")
+        raise UsageError(f"The trainer {protocol.trainer!r} needs a list `command` in [benchmark].")
     if protocol.iterations < 1 or protocol.start_iteration < 0:
-        raise UsageError("a protocol needs iterations >= 1 and start_iteration >= 0")
+        raise UsageError("A protocol needs iterations of at least 1 and a start_iteration of at least 0.")
     if protocol.warm_up_steps >= protocol.iterations:
         raise UsageError(
             f"{protocol.iterations} iterations leave nothing to time after a warm-up of"
-            f" {protocol.warm_up_steps}; lengthen the run or set warm_up in [run]"
+            f" {protocol.warm_up_steps}; lengthen the run or set warm_up in [run]."
         )
-    if not 0 < protocol.tolerance < 1 or not 0 < protocol.tolerated_difference < 1:
-        raise UsageError("tolerance and tolerated_difference are shares between 0 and 1, for example 0.005")
-    if not all(0 < margin < 1 for margin in protocol.margins.values()):
-        raise UsageError("a margin of a metric is a share between 0 and 1, or 0 for what corresponds")
     if protocol.shift_seeds and (protocol.command or protocol.trainer not in SHIMMED):
         raise UsageError(
-            "shift_seeds is for mip-splatting and 3dgs started by the lab's own command; in a command of your"
-            " own write: {python} {seed_shim} {seed} train.py ..."
+            "The key shift_seeds is for mip-splatting and 3dgs started by the lab's own command;"
+            " in a command of your own write: {python} {seed_shim} {seed} train.py ..."
         )
-    if not 0 <= protocol.most_foreign_cpu < 1 or protocol.repeats < 0:
-        raise UsageError("most_foreign_cpu is a share of the machine from 0 to 1, and repeats at least 0")
-    if protocol.time_limit < 0 or protocol.silence <= 0 or not 0 <= protocol.most_failures < 1:
-        raise UsageError(
-            "time_limit is 0 or seconds, silence is seconds above 0, most_failures a share from 0 to 1"
-        )
-    if protocol.covariate not in ("", "stolen"):
-        raise UsageError('covariate is "stolen" or empty')
-    if protocol.blocks < 1 or protocol.seeds < 1:
-        raise UsageError("blocks and seeds are at least 1")
-    if protocol.evaluate_every < 0 or protocol.target_psnr < 0 or protocol.after_seconds < 0:
-        raise UsageError("evaluate_every, target_psnr and after_seconds are 0 or more")
+    _check_numbers(protocol)
     checked_scenes(protocol.scenes, protocol.scene)
     return protocol
 
 
-def read(path: Path) -> Protocol:
+def _check_numbers(protocol: Protocol) -> None:
+    if not 0 < protocol.tolerance < 1 or not 0 < protocol.tolerated_difference < 1:
+        raise UsageError("The keys tolerance and tolerated_difference are shares between 0 and 1.")
+    if not all(0 < margin < 1 for margin in protocol.margins.values()):
+        raise UsageError(
+            "A margin of a metric is a share between 0 and 1; 0 takes the one that goes with the"
+            " tolerance of PSNR."
+        )
+    if not 0 <= protocol.most_foreign_cpu < 1 or protocol.repeats < 0:
+        raise UsageError("The key most_foreign_cpu is a share from 0 to 1; repeats is at least 0.")
+    if protocol.time_limit < 0 or protocol.silence <= 0 or not 0 <= protocol.most_failures < 1:
+        raise UsageError(
+            "The key time_limit is 0 or seconds, silence is seconds above 0, and"
+            " most_failures is a share from 0 to 1."
+        )
+    if protocol.covariate not in ("", "stolen"):
+        raise UsageError('The key covariate is "stolen" or empty.')
+    if protocol.blocks < 1 or protocol.seeds < 1:
+        raise UsageError("The keys blocks and seeds are at least 1.")
+    if protocol.evaluate_every < 0 or protocol.target_psnr < 0 or protocol.after_seconds < 0:
+        raise UsageError("The keys evaluate_every, target_psnr and after_seconds are 0 or more.")
+
+
+def read_protocol(path: Path) -> Protocol:
     """Reads and checks; an unknown key is an error, because a misspelt one would silently measure
     something else.
     """
     found: dict[str, Any] = {}
-    for section, entries in toml.read(path).items():
+    for section, entries in toml.read_toml(path).items():
         if section == "scene":
             found["scenes"] = entries
             continue
         if section not in SECTIONS or not isinstance(entries, dict):
-            raise InputError(f"{path}: [{section}] is not a section; there are {', '.join(SECTIONS)}")
+            raise InputError(f"{path}: [{section}] is not a section; there are {', '.join(SECTIONS)}.")
         for key, item in entries.items():
             if key not in SECTIONS[section]:
                 raise InputError(
-                    f"{path}: {key!r} does not belong in [{section}]; it holds {SECTIONS[section]}"
+                    f"{path}: {key!r} does not belong in [{section}]; it holds {SECTIONS[section]}."
                 )
             found[key] = item
-    return check(Protocol(**typed_entries(path, found)))
+    return check_protocol(Protocol(**protocol_entries(path, found)))
 
 
-def typed_entries(path: Path, entries: Mapping[str, Any]) -> dict[str, Any]:
+def protocol_entries(path: Path, entries: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a protocol as TOML holds them, checked one by one."""
     fields = {field.name: field for field in dataclasses.fields(Protocol)}
     for key in entries:
         if key not in fields:
-            raise InputError(f"{path}: a protocol has no {key!r}; it has {', '.join(fields)}")
+            raise InputError(f"{path}: a protocol has no {key!r}; it has {', '.join(fields)}.")
     return {key: _typed(path, key, item, type(fields[key].default)) for key, item in entries.items()}
 
 
@@ -270,21 +285,25 @@ def _typed(path: Path, key: str, item: Any, wanted: type) -> Any:
     if wanted is float and isinstance(item, int) and not isinstance(item, bool):
         return float(item)
     if type(item) is not wanted:
-        raise InputError(f"{path}: {key} must be of type {wanted.__name__}, not {item!r}")
+        raise InputError(f"{path}: {key} must be of type {wanted.__name__}, not {item!r}.")
     return item
 
 
-def to_text(protocol: Protocol) -> str:
+def protocol_text(protocol: Protocol) -> str:
     lines = ["# A benchmark of the splatmeter lab: everything here is equal in all runs.", ""]
     for section, keys in SECTIONS.items():
         if section == "scene":
             for entry in protocol.scenes:
-                lines += ["[[scene]]", *(f"{key} = {toml.value(getattr(entry, key))}" for key in KEYS), ""]
+                lines += [
+                    "[[scene]]",
+                    *(f"{key} = {toml.toml_value(getattr(entry, key))}" for key in KEYS),
+                    "",
+                ]
             continue
         lines.append(f"[{section}]")
         for key in keys:
             item = getattr(protocol, key)
-            text = toml.value(dict(item) if key == "patterns" else item)
+            text = toml.toml_value(dict(item) if key == "patterns" else item)
             note = f"  # {COMMENTS[key]}" if key in COMMENTS else ""
             lines.append(f"{key} = {text}{note}")
         lines.append("")

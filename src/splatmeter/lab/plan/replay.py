@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import InputError
-from splatmeter.lab.compare.samples import VerdictKind
 from splatmeter.lab.plan import phases, protocol, toml
 from splatmeter.lab.plan.phases import BASELINE, Phase
 from splatmeter.lab.plan.protocol import Protocol
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 
 KINDS = ("ab", "aa", "overhead", "record")
 _VERDICTS = {kind.value for kind in VerdictKind}
@@ -39,7 +39,7 @@ class Measurement:
     until_decided: bool = False
     slices: float = 0.0
     iterations: int = 0
-    """Of a recorded run."""
+    """How long a recorded run is; 0: as the protocol says."""
     keep_models: bool = False
     expect: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Verdicts that are right, by phase."""
@@ -65,13 +65,13 @@ class Replay:
     scripts: tuple[Path, ...] = ()
 
 
-def read(path: Path, quick: bool = False) -> Replay:
+def read_replay(path: Path, quick: bool = False) -> Replay:
     """Reads and checks all of it before anything runs."""
-    record = toml.read(path)
+    record = toml.read_toml(path)
     known = ("title", "scripts", "protocol", "scene", "phase", "session", "quick")
     for key in record:
         if key not in known:
-            raise InputError(f"{path}: a plan has no {key!r}; it has {', '.join(known)}")
+            raise InputError(f"{path}: a plan has no {key!r}; it has {', '.join(known)}.")
     sizes: dict[str, Any] = record.get("quick", {}) if quick else {}
     plan = Replay(
         str(record.get("title", path.stem)),
@@ -91,13 +91,13 @@ def _shared(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _protocol(path: Path, entries: dict[str, Any]) -> Protocol:
-    return protocol.check(Protocol(**protocol.typed_entries(path, entries)))
+    return protocol.check_protocol(Protocol(**protocol.protocol_entries(path, entries)))
 
 
 def _phase(path: Path, entries: dict[str, Any]) -> Phase:
     if "name" not in entries:
-        raise InputError(f"{path}: a [[phase]] has no name")
-    return phases.check(Phase(**phases.typed_entries(path, entries)))
+        raise InputError(f"{path}: a [[phase]] has no name; give it one.")
+    return phases.check_phase(Phase(**phases.phase_entries(path, entries)))
 
 
 def _measurement(path: Path, entries: dict[str, Any], sizes: dict[str, Any]) -> Measurement:
@@ -106,7 +106,9 @@ def _measurement(path: Path, entries: dict[str, Any], sizes: dict[str, Any]) -> 
     fields = {item.name for item in dataclasses.fields(Measurement)}
     wrong = sorted(entries.keys() - fields)
     if wrong or not isinstance(entries.get("name"), str):
-        raise InputError(f"{path}: {', '.join(wrong) or 'a session without a name'}; it has {sorted(fields)}")
+        raise InputError(
+            f"{path}: {', '.join(wrong) or 'a session without a name'}; it has {sorted(fields)}."
+        )
     entries["phases"] = tuple(entries.get("phases", (BASELINE,)))
     expected = entries.get("expect", {})
     entries["expect"] = {name: tuple(verdicts) for name, verdicts in expected.items()}
@@ -118,14 +120,14 @@ def _check(path: Path, plan: Replay) -> None:
     for session in plan.sessions:
         unknown = [name for name in (*session.phases, *session.expect) if name not in names]
         if unknown:
-            raise InputError(f"{path}: session {session.name!r} names {unknown[0]!r}, which is no phase")
+            raise InputError(f"{path}: session {session.name!r} names {unknown[0]!r}, which is no phase.")
         if session.kind not in KINDS:
-            raise InputError(f"{path}: {session.kind!r} is no kind of session; there are {', '.join(KINDS)}")
+            raise InputError(f"{path}: {session.kind!r} is no kind of session; there are {', '.join(KINDS)}.")
         wrong = [word for verdicts in session.expect.values() for word in verdicts if word not in _VERDICTS]
         if wrong:
-            raise InputError(f"{path}: {wrong[0]!r} is not a verdict; there are {', '.join(_VERDICTS)}")
+            raise InputError(f"{path}: {wrong[0]!r} is not a verdict; there are {', '.join(_VERDICTS)}.")
     if len({session.name for session in plan.sessions}) != len(plan.sessions):
-        raise InputError(f"{path}: two sessions have the same name")
+        raise InputError(f"{path}: two sessions have the same name; give one of them another.")
     missing = [script for script in plan.scripts if not script.is_file()]
     if missing:
-        raise InputError(f"{path}: the script {missing[0]} does not exist")
+        raise InputError(f"{path}: the script {missing[0]} does not exist; correct `scripts`.")

@@ -1,12 +1,13 @@
-"""Just enough TOML to write plans that people edit; reading is the standard library's."""
+"""Plans that people edit: read by the standard library, written so that their comments and order stay."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import tomlkit
 
 from splatmeter.errors import InputError, MissingFile
 
@@ -16,36 +17,50 @@ else:
     import tomli as tomllib
 
 
-def value(item: Any) -> str:
-    """One TOML value. JSON strings are TOML basic strings, once DEL and lone surrogates are out of the
-    way.
-    """
-    if isinstance(item, bool):
-        return "true" if item else "false"
-    if isinstance(item, (int, float)):
-        return repr(item)
+def toml_value(item: Any) -> str:
+    """One value as TOML spells it."""
+    return _item(item).as_string()
+
+
+def edited(text: str, record: Mapping[str, Any]) -> str:
+    """The text of a file with these values at its top level; what did not change stays as it was typed."""
+    document = tomlkit.parse(text)
+    before = document.unwrap()
+    for key in before.keys() - record.keys():
+        del document[key]
+    for key, value in record.items():
+        if key not in before or before[key] != _plain(value):
+            document[key] = _item(value)
+    return tomlkit.dumps(document)
+
+
+def _item(item: Any) -> Any:
     if isinstance(item, Mapping):
-        return (
-            "{ " + ", ".join(f"{_text(str(k))} = {value(v)}" for k, v in item.items()) + " }"
-            if item
-            else "{}"
-        )
+        table = tomlkit.inline_table()
+        table.update({_clean(str(key)): _item(value) for key, value in item.items()})
+        return table
+    return tomlkit.item(_plain(item))
+
+
+def _plain(item: Any) -> Any:
+    """As TOML knows it: lists instead of tuples, and text without lone surrogates."""
+    if isinstance(item, Mapping):
+        return {_clean(str(key)): _plain(value) for key, value in item.items()}
     if isinstance(item, Sequence) and not isinstance(item, str):
-        return "[" + ", ".join(value(part) for part in item) + "]"
-    return _text(str(item))
+        return [_plain(part) for part in item]
+    return item if isinstance(item, (bool, int, float)) else _clean(str(item))
 
 
-def _text(text: str) -> str:
-    clean = text.encode("utf-8", "replace").decode("utf-8")
-    return json.dumps(clean, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def read(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        raise MissingFile(f"{path} does not exist; `splatmeter lab init` makes a new lab") from None
+        raise MissingFile(f"{path} does not exist; `splatmeter lab init` makes a new lab.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise InputError(
-            f"{path} is not valid TOML: {problem}. Correct it by hand; nothing was changed"
+            f"{path} is not valid TOML: {problem}. Correct it by hand; nothing was changed."
         ) from None

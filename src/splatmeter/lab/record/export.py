@@ -19,14 +19,14 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def as_json(index: Index) -> str:
+def runs_as_json(index: Index) -> str:
     """The whole results, as they lie in the folders."""
     rows = index.rows("SELECT run, counted, result FROM runs ORDER BY run")
     runs = [{"run": row["run"], "counted": bool(row["counted"]), **json.loads(row["result"])} for row in rows]
     return json.dumps({"schema": 1, "runs": runs}, ensure_ascii=False, indent=1) + "\n"
 
 
-def as_csv(index: Index) -> str:
+def runs_as_csv(index: Index) -> str:
     """Metrics become columns such as test_psnr_3100; cells that a spreadsheet would run as a formula are
     quoted.
     """

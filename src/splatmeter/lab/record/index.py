@@ -16,6 +16,7 @@ from splatmeter.lab.atomic import read_json
 from splatmeter.lab.order_of_time import place_in_order
 from splatmeter.lab.record.intact import objection
 from splatmeter.lab.record.lab import Lab, locked, read_plan
+from splatmeter.lab.record.result import RunResult, result_from, result_from_text
 from splatmeter.lab.record.run_folder import EVENTS, complete
 
 VERSION = 2
@@ -88,7 +89,7 @@ class Index:
         except sqlite3.DatabaseError as problem:
             if isinstance(problem, sqlite3.OperationalError):
                 raise OutputError(
-                    f"cannot open {self.lab.index_file}: {problem}; check the folder's rights"
+                    f"Cannot open {self.lab.index_file}: {problem}; check the folder's rights."
                 ) from None
         with locked(self.lab.root / ".index.lock", "the index"):
             for suffix in ("", "-wal", "-shm"):
@@ -195,48 +196,48 @@ def _take_run(connection: sqlite3.Connection, lab: Lab, result_file: Path, stamp
     names = ", ".join(row)
     marks = ", ".join("?" * len(row))
     connection.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", tuple(row.values()))
-    for item in [] if refused else record.get("evaluations", []):
-        for metric, value in item.get("metrics", {}).items():
-            entry = (run, item["step"], item["split"], metric, value, item.get("judged_by", ""))
+    result = RunResult() if refused else result_from(record)
+    for item in result.evaluations:
+        for metric, value in item.metrics.items():
+            entry = (run, item.step, item.split, metric, value, item.judged_by)
             connection.execute("INSERT INTO evaluations VALUES (?, ?, ?, ?, ?, ?)", entry)
-    for name, seconds in ({} if refused else record.get("passes", {})).items():
+    for name, seconds in result.passes.items():
         connection.execute("INSERT INTO passes VALUES (?, ?, ?)", (run, name, seconds))
     return 1
 
 
 def _row(run: str, record: dict[str, Any], stamp: str) -> dict[str, Any]:
-    timing = record.get("timing") or {}
-    peaks = {peak.get("stage"): peak.get("process_bytes") for peak in record.get("peaks", [])}
-    identity = record.get("identity", {})
-    copied = (
-        "gaussians_start",
-        "gaussians_end",
-        "loss",
-        "loss_last_100",
-        "mean_opacity",
-        "first_iteration_seconds",
-    )
+    """The columns that queries ask for, and the whole record as it lies in its file."""
+    result = result_from(record)
+    identity, timing = result.identity, result.timing
+    peaks = {peak.stage: peak.process_bytes for peak in result.peaks}
     return {
         "run": run,
-        **{
-            key: identity.get(key) for key in ("session", "block", "attempt", "place", "arm", "phase", "seed")
-        },
-        **{key: identity.get(key) for key in ("machine", "revision", "started", "protocol")},
-        "counted": int(stamp.endswith("1") and record.get("status") == "finished"),
-        "status": record.get("status"),
-        "seconds": timing.get("seconds"),
-        "timed_steps": timing.get("steps"),
-        "steps_per_second": timing.get("steps_per_second"),
-        "gaussian_steps_per_second": timing.get("gaussian_steps_per_second"),
-        **{key: record.get(key) for key in copied},
+        **{key: getattr(identity, key) for key in _OF_ITS_IDENTITY},
+        "counted": int(stamp.endswith("1") and result.finished),
+        "status": result.status,
+        "seconds": timing.seconds if timing else None,
+        "timed_steps": timing.steps if timing else None,
+        "steps_per_second": timing.steps_per_second if timing else None,
+        "gaussian_steps_per_second": timing.gaussian_steps_per_second if timing else None,
+        **{key: getattr(result, key) for key in _OF_ITS_RESULT},
         "peak_training": peaks.get("training"),
         "peak_evaluation": peaks.get("evaluation"),
-        "peak_total": record.get("memory", {}).get("total_peak_bytes"),
-        "model_sha256": record.get("model", {}).get("sha256"),
+        "peak_total": result.memory.total_peak_bytes,
+        "model_sha256": result.model.sha256 if result.models else None,
         "stamp": stamp,
         "objection": "",
         "result": json.dumps(record, ensure_ascii=False),
     }
+
+
+_OF_ITS_IDENTITY = (
+    "session", "block", "attempt", "place", "arm", "phase", "seed",
+    "machine", "revision", "started", "protocol",
+)  # fmt: skip
+_OF_ITS_RESULT = (
+    "gaussians_start", "gaussians_end", "loss", "loss_last_100", "mean_opacity", "first_iteration_seconds",
+)  # fmt: skip
 
 
 def _take_session(connection: sqlite3.Connection, plan_file: Path) -> None:
@@ -273,7 +274,7 @@ def query(lab: Lab, text: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         except (sqlite3.Error, sqlite3.Warning) as problem:
             tables = ", ".join(TABLE_NAMES)
             raise InputError(
-                f"the query was refused: {problem}. `lab sql` only reads; tables: {tables}"
+                f"The query was refused: {problem}. `lab sql` only reads; tables: {tables}."
             ) from None
 
 
@@ -281,3 +282,22 @@ def _authorize(action: int, first: str | None, second: str | None, *_: object) -
     if action == sqlite3.SQLITE_FUNCTION and second == "load_extension":
         return sqlite3.SQLITE_DENY
     return sqlite3.SQLITE_OK if action in _PERMITTED else sqlite3.SQLITE_DENY
+
+
+def counted_results(lab: Lab, phase: str) -> list[RunResult]:
+    """From the newest session that has this phase: runs of different days are not averaged together.
+
+    Slices tell nothing of memory, so a session of whole runs is preferred to a newer one of slices.
+    """
+    rows = Index(lab).rows(
+        "SELECT session, result FROM ordered_runs WHERE phase = ? AND counted = 1"
+        " AND session NOT IN (SELECT session FROM sessions WHERE kind = 'quality')"
+        " ORDER BY place_in_order, session, block, place",
+        (phase,),
+    )
+    sessions: dict[str, list[RunResult]] = {}
+    for row in rows:
+        sessions.setdefault(row["session"], []).append(result_from_text(row["result"]))
+    newest_first = list(sessions.values())[::-1]
+    whole = [results for results in newest_first if any(result.peaks for result in results)]
+    return (whole or newest_first or [[]])[0]

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.lab.atomic import read_json
+from splatmeter.lab.record.result import RunEvaluation, RunResult, RunTiming, evaluations_from, result_from
 from splatmeter.lab.record.run_folder import arrivals
-from splatmeter.lab.record.summary import Window, summarize
+from splatmeter.lab.record.summary import summarize
+from splatmeter.lab.samples.run_sample import OURS
 
 _SHAPE: Mapping[str, tuple[type, ...]] = {
     "identity": (dict,),
@@ -37,7 +39,8 @@ def objection(folder: Path, record: Any, judged: Path) -> str:
     if broken:
         return f"its result.json is damaged: {broken}."
     try:
-        changed = _changed(folder, record) or _moved(folder, record) or _rewritten(record, judged)
+        result = result_from(record)
+        changed = _changed(folder, result) or _moved(folder, result) or _rewritten(result, judged)
     except (TypeError, KeyError, ValueError, AttributeError):
         return "its result.json is damaged: a field has another form than the lab writes."
     return f"its result.json was changed after the run: {changed}." if changed else ""
@@ -58,66 +61,63 @@ def _misshapen(record: Mapping[str, Any]) -> str:
     return ""
 
 
-def _changed(folder: Path, record: Mapping[str, Any]) -> str:
+def _changed(folder: Path, result: RunResult) -> str:
     """What the events give against what the result says; results of older versions have no window."""
-    if not isinstance(record.get("window"), dict):
+    if result.window is None:
         return ""
-    again = summarize(arrivals(folder), Window(**record["window"]))
-    if not record.get("sliced") and (words := _differs(again["timing"], record["timing"])):
+    again = summarize(arrivals(folder), result.window)
+    if not result.sliced and (words := _differs(again.timing, result.timing)):
         return words
     for name in ("last_step", "gaussians_start", "gaussians_end", "loss"):
-        if not _same(again[name], record.get(name)):
-            return f"it says {name} {record.get(name)!r} where its events give {again[name]!r}"
-    told = record.get("clock_at")  # results of older versions have none
-    if isinstance(told, dict) and not record.get("sliced"):
-        for step, seconds in again["clock_at"].items():
+        stated, found = getattr(result, name), getattr(again, name)
+        if not _same(found, stated):
+            return f"it says {name} {stated!r} where its events give {found!r}"
+    told = result.clock_at  # results of older versions have none
+    if told is not None and not result.sliced:
+        for step, seconds in (again.clock_at or {}).items():
             if not _same(seconds, told.get(step)):
                 return f"it says {told.get(step)!r} s at step {step} where its events give {seconds!r}"
-    printed = [_figures(item) for item in record["evaluations"] if item.get("judged_by") != OURS]
-    if printed != [_figures(item) for item in again["evaluations"]]:
+    printed = [_figures(item) for item in result.evaluations if item.judged_by != OURS]
+    if printed != [_figures(item) for item in again.evaluations]:
         return "its metrics are not those that its events tell"
-    if record["status"] == "finished" and again["status"] != "finished":
-        return f"it says that the run finished; its events end with {again['message'] or again['status']!r}"
+    if result.finished and not again.finished:
+        return f"it says that the run finished; its events end with {again.message or again.status!r}"
     return ""
 
 
-def _moved(folder: Path, record: Mapping[str, Any]) -> str:
+def _moved(folder: Path, result: RunResult) -> str:
     """Where it ran is written down twice, before the run and after it."""
     began = read_json(folder / "environment.json")
     machine = began.get("machine") if isinstance(began, dict) else None
-    if machine in (None, record["identity"]["machine"]):
+    if machine in (None, result.identity.machine):
         return ""
-    return f"it says machine {record['identity']['machine']} where the run began on {machine}"
+    return f"it says machine {result.identity.machine} where the run began on {machine}"
 
 
-OURS = "splatmeter eval"
-
-
-def _differs(again: Mapping[str, Any] | None, timing: Mapping[str, Any] | None) -> str:
+def _differs(again: RunTiming | None, timing: RunTiming | None) -> str:
     for name in ("seconds", "steps", "measured_steps", "steps_per_second"):
-        found = (again or {}).get(name)
-        stated = (timing or {}).get(name)
+        found, stated = getattr(again, name, None), getattr(timing, name, None)
         if not _same(found, stated):
             return f"it says {name} {stated!r} where its events give {found!r}"
     return ""
 
 
-def _rewritten(record: Mapping[str, Any], judged: Path) -> str:
+def _rewritten(result: RunResult, judged: Path) -> str:
     """Metrics of our own, against the file that they were copied from, where that is still there."""
-    for item in record["evaluations"]:
-        if item.get("judged_by") != OURS or not item.get("judged_in"):
+    for item in result.evaluations:
+        if item.judged_by != OURS or not item.judged_in:
             continue
-        kept = read_json(judged / f"{item['judged_in']}.json")
+        kept = read_json(judged / f"{item.judged_in}.json")
         if not isinstance(kept, dict):
             continue
-        if _figures(item)[1:] not in [_figures(found)[1:] for found in kept.get("evaluations", ())]:
-            return f"its metrics at step {item['step']} are not those that were computed for its model"
+        if _figures(item)[1:] not in [_figures(found)[1:] for found in evaluations_from(kept)]:
+            return f"its metrics at step {item.step} are not those that were computed for its model"
     return ""
 
 
-def _figures(item: Mapping[str, Any]) -> tuple[Any, ...]:
-    metrics = {k: v for k, v in item["metrics"].items() if v is not None and math.isfinite(v)}
-    return item["step"], item["split"], item.get("exposure", "none"), tuple(sorted(metrics.items()))
+def _figures(item: RunEvaluation) -> tuple[Any, ...]:
+    metrics = {k: v for k, v in item.metrics.items() if v is not None and math.isfinite(v)}
+    return item.step, item.split, item.exposure, tuple(sorted(metrics.items()))
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from splatmeter.errors import MissingFile, OutputError
 from splatmeter.lab.atomic import read_json, write_json
@@ -65,13 +66,13 @@ class Lab:
         return self.root / "index.sqlite"
 
     def protocol(self) -> Protocol:
-        return protocols.read(self.protocol_file)
+        return protocols.read_protocol(self.protocol_file)
 
     def checked(self) -> Lab:
         if not self.protocol_file.exists():
             raise MissingFile(
                 f"{self.root} is not a lab (it has no protocol.toml);"
-                " `splatmeter lab init --scene SCENE` makes one, --lab DIR names another"
+                " `splatmeter lab init --scene SCENE` makes one, --lab DIR names another."
             )
         return self
 
@@ -122,23 +123,11 @@ def begun_sessions(lab: Lab) -> dict[str, tuple[int, tuple[str, ...]]]:
 def locked(path: Path, what: str, wait: bool = False) -> Iterator[None]:
     """Held by the operating system, so that a killed process never leaves it behind."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        try:
-            _lock(file.fileno(), wait)
-        except OSError:
-            raise OutputError(
-                f"{what} is in use by another process; wait for it, or end it, and try again"
-            ) from None
+    try:
+        lock = FileLock(path, timeout=-1 if wait else 0, thread_local=False).acquire()
+    except Timeout:
+        raise OutputError(
+            f"{what} is in use by another process; wait for it, or end it, and try again."
+        ) from None
+    with lock:
         yield
-
-
-def _lock(descriptor: int, wait: bool) -> None:
-    if os.name == "posix":
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    else:
-        import msvcrt
-
-        way = msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK  # type: ignore[attr-defined]
-        msvcrt.locking(descriptor, way, 1)  # type: ignore[attr-defined]

@@ -23,7 +23,7 @@ from splatmeter.lab.record.run_folder import EVENTS
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FEWEST_LINES = 3
-"""Of events that two runs cannot share by chance: each has its time to the microsecond."""
+"""So many lines of events two runs cannot share by chance: each has its time to the microsecond."""
 
 
 @dataclass(slots=True)
@@ -55,9 +55,7 @@ def merge(lab: Lab, sources: list[Lab]) -> list[Merging]:
     return mergings
 
 
-def _examined(
-    lab: Lab, source: Lab, prints: dict[str, tuple[str, str]], earlier: list[Merging]
-) -> Merging:
+def _examined(lab: Lab, source: Lab, prints: dict[str, tuple[str, str]], earlier: list[Merging]) -> Merging:
     """Against this lab, and against those that are taken in before it."""
     found = Merging(source)
     others = [lab, *(merging.source for merging in earlier)]
@@ -170,8 +168,8 @@ def _take_in(lab: Lab, merging: Merging) -> None:
                 _copy(there[file], here / file)
     except OSError as problem:
         raise OutputError(
-            f"cannot copy {problem.filename} into {lab.root}: {problem.strerror}; what is copied counts, and "
-            "`splatmeter lab merge` goes on"
+            f"Cannot copy {problem.filename} into {lab.root}: {problem.strerror}; what is copied counts, and "
+            "`splatmeter lab merge` goes on."
         ) from None
 
 

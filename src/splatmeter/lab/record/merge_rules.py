@@ -12,7 +12,7 @@ from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.lab import Lab
 
 WORDS_ONLY = ("title", "note", "state", "reason", "created", "adopted", "adopted_because", "code_changes")
-"""Of a phase: they change nothing that runs, and those of the lab that takes in stay."""
+"""Fields of a phase that change nothing that runs; the lab that takes in others keeps its own."""
 
 
 def protocol_conflicts(lab: Lab, source: Lab) -> list[str]:
@@ -41,7 +41,7 @@ def _phases(lab: Lab, source: Lab) -> list[str]:
         try:
             mine, other = _meant(lab.phases.get(name)), _meant(source.phases.get(name))
         except SplatmeterError as problem:
-            told.append(f"phase {name} cannot be read: {problem}.")
+            told.append(f"phase {name} cannot be read: {str(problem).rstrip('.')}.")
             continue
         keys = [key for key in mine if mine[key] != other[key]]
         told += [f"phase {name} has {key} = {other[key]!r}, here it is {mine[key]!r}." for key in keys]

@@ -17,12 +17,13 @@ from splatmeter.errors import OutputError
 from splatmeter.events import Event, from_line, to_line
 from splatmeter.lab.atomic import read_json, write_json, write_text
 from splatmeter.lab.executor import Arrival, Command, signal_group
+from splatmeter.lab.record.result import RunResult
 
 RESULT = "result.json"
 EVENTS = "events.jsonl"
 PROCESS = "process.json"
 BLOCK = "block.json"
-"""Of an attempt at a block, beside its runs: written when all of them have their results."""
+"""Lies beside the runs of an attempt at a block: written when all of them have their results."""
 
 
 class RunFolder:
@@ -57,10 +58,10 @@ class RunFolder:
         with _told_in_a_sentence(self.path):
             self._events.write(f'{{"seconds":{arrival.seconds:.6f},"line":{to_line(arrival.event)}}}\n')
 
-    def result(self, record: Mapping[str, Any]) -> None:
+    def result(self, result: RunResult) -> None:
         self.close()
         (self.path / PROCESS).unlink(missing_ok=True)
-        write_json(self.path / RESULT, record)
+        write_json(self.path / RESULT, result.to_record())
 
     def close(self) -> None:
         if self._events and not self._events.closed:
@@ -78,8 +79,8 @@ def _told_in_a_sentence(path: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         raise OutputError(
-            f"cannot write what the run says into {path}: {problem.strerror}. The run is lost; free some"
-            " space and `splatmeter lab resume`"
+            f"Cannot write what the run says into {path}: {problem.strerror}. The run is lost; free some"
+            " space and `splatmeter lab resume`."
         ) from None
 
 
@@ -107,11 +108,6 @@ def arrivals(path: Path) -> list[Arrival]:
         except (ValueError, KeyError, TypeError):
             continue
     return found
-
-
-def result(path: Path) -> dict[str, Any] | None:
-    found = read_json(path / RESULT)
-    return found if isinstance(found, dict) else None
 
 
 def end_orphan(path: Path, work: Path) -> bool:

@@ -5,26 +5,15 @@ evidence.
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from splatmeter.events import Densified, Evaluated, Failed, Finished, Progress, Saved, Started, Warned
 from splatmeter.lab.executor import Arrival
-
-SCHEMA = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Steps (first + W, last] are timed."""
-
-    first: int
-    last: int
-    warm_up: int
+from splatmeter.lab.record.result import RunEvaluation, RunResult, RunStart, RunTiming, SavedModel, Window
+from splatmeter.lab.samples.run_sample import Clocks, RatePoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +50,7 @@ def timing(progress: Sequence[Progress], window: Window) -> Timing | None:
     return Timing(steps, seconds * steps / measured, measured, gaussian_steps)
 
 
-def clocks(arrivals: Sequence[Arrival], window: Window, ended: float) -> dict[str, float] | None:
+def clocks(arrivals: Sequence[Arrival], window: Window, ended: float) -> Clocks | None:
     """The training clock beside the lab's watch; `ended` is when the process did."""
     border = window.first + window.warm_up
     inside = [a for a in arrivals if isinstance(a.event, Progress) and border <= a.event.step <= window.last]
@@ -69,12 +58,12 @@ def clocks(arrivals: Sequence[Arrival], window: Window, ended: float) -> dict[st
     if measured is None:
         return None
     warm_up = window.warm_up * measured.seconds / measured.steps
-    return {
-        "start_up_seconds": max(0.0, inside[0].seconds - warm_up),
-        "wall_seconds": max(0.0, ended - inside[0].seconds),
-        "on_clock_seconds": measured.seconds * measured.measured_steps / measured.steps,
-        "covered": measured.measured_steps / measured.steps,
-    }
+    return Clocks(
+        start_up_seconds=max(0.0, inside[0].seconds - warm_up),
+        wall_seconds=max(0.0, ended - inside[0].seconds),
+        on_clock_seconds=measured.seconds * measured.measured_steps / measured.steps,
+        covered=measured.measured_steps / measured.steps,
+    )
 
 
 def clock_at(progress: Sequence[Progress], window: Window, steps: Iterable[int]) -> dict[str, float]:
@@ -104,17 +93,17 @@ def clock_at(progress: Sequence[Progress], window: Window, steps: Iterable[int])
     return found
 
 
-def rates(progress: Sequence[Progress], pieces: int = 20) -> list[dict[str, float]]:
+def rates(progress: Sequence[Progress], pieces: int = 20) -> tuple[RatePoint, ...]:
     """Speed over about twenty stretches, to see it collapse."""
     stride = max(1, len(progress) // pieces)
     chosen = progress[::stride]
-    found: list[dict[str, float]] = []
+    found: list[RatePoint] = []
     for before, after in pairwise(chosen):
         passed = after.clock_seconds - before.clock_seconds
         if passed > 0 and after.step > before.step:
             rate = (after.step - before.step) / passed
-            found.append({"step": after.step, "gaussians": after.gaussians, "steps_per_second": rate})
-    return found
+            found.append(RatePoint(after.step, after.gaussians, rate))
+    return tuple(found)
 
 
 def passes(progress: Iterable[Progress], window: Window) -> dict[str, float]:
@@ -127,47 +116,63 @@ def passes(progress: Iterable[Progress], window: Window) -> dict[str, float]:
     return total
 
 
-def summarize(arrivals: Sequence[Arrival], window: Window) -> dict[str, Any]:
-    """Everything the events tell; what they do not tell is null, never 0."""
+def summarize(arrivals: Sequence[Arrival], window: Window) -> RunResult:
+    """Everything the events tell; what they do not tell is None, never 0."""
     events = [arrival.event for arrival in arrivals]
     progress = [event for event in events if isinstance(event, Progress)]
     started = next((event for event in events if isinstance(event, Started)), None)
     finished = next((event for event in events if isinstance(event, Finished)), None)
     failed = next((event for event in events if isinstance(event, Failed)), None)
-    measured = timing(progress, window)
-    return {
-        "schema": SCHEMA,
-        "status": _status(finished, failed),
-        "message": failed.message if failed else "",
-        "timing": None
-        if measured is None
-        else {
-            "steps": measured.steps,
-            "seconds": measured.seconds,
-            "measured_steps": measured.measured_steps,
-            "steps_per_second": measured.rate,
-            "gaussian_steps_per_second": measured.gaussian_steps / measured.measured_steps * measured.rate,
-        },
-        "window": dataclasses.asdict(window),
-        "first_iteration_seconds": next((a.seconds for a in arrivals if isinstance(a.event, Progress)), None),
-        "passes": passes(progress, window),
-        "rates": rates(progress),
-        "started": _started(started),
-        "last_step": max((event.step for event in progress), default=window.first),
-        **_state(started, progress, finished, events),
-        "evaluations": [_evaluation(event) for event in events if isinstance(event, Evaluated)],
-        "clock_at": clock_at(progress, window, _judged_steps(events)),
-        "peak_bytes": dict(finished.peak_memory_bytes) if finished else {},
-        "model": (_models(events) or [{}])[-1],
-        "models": _models(events),
-        "warnings": [event.message for event in events if isinstance(event, Warned)],
-    }
+    last = progress[-1] if progress else None
+    loss = finished.loss if finished and not math.isnan(finished.loss) else (last.loss if last else math.nan)
+    first_count = (started.gaussians if started else 0) or (progress[0].gaussians if progress else 0)
+    last_count = (finished.gaussians if finished else 0) or (last.gaussians if last else 0)
+    return RunResult(
+        status=_status(finished, failed),
+        message=failed.message if failed else "",
+        timing=_timing(progress, window),
+        window=window,
+        first_iteration_seconds=next((a.seconds for a in arrivals if isinstance(a.event, Progress)), None),
+        passes=passes(progress, window),
+        rates=rates(progress),
+        started=_started(started),
+        last_step=max((event.step for event in progress), default=window.first),
+        gaussians_start=first_count or None,
+        gaussians_end=last_count or None,
+        loss=_known(loss),
+        loss_last_100=_known(finished.loss_last_100) if finished else None,
+        mean_opacity=_known(_opacity(finished, events)),
+        evaluations=tuple(_evaluation(event) for event in events if isinstance(event, Evaluated)),
+        clock_at=clock_at(progress, window, _judged_steps(events)),
+        peak_bytes=dict(finished.peak_memory_bytes) if finished else {},
+        models=_models(events),
+        warnings=tuple(event.message for event in events if isinstance(event, Warned)),
+    )
+
+
+def _timing(progress: Sequence[Progress], window: Window) -> RunTiming | None:
+    found = timing(progress, window)
+    if found is None:
+        return None
+    per_second = found.gaussian_steps / found.measured_steps * found.rate
+    return RunTiming(found.steps, found.seconds, found.measured_steps, found.rate, per_second)
+
+
+def _known(value: float) -> float | None:
+    """A result file has no NaN."""
+    return value if math.isfinite(value) else None
+
+
+def _opacity(finished: Finished | None, events: Sequence[object]) -> float:
+    densified = [event for event in events if isinstance(event, Densified)]
+    opacity = finished.mean_opacity if finished else math.nan
+    return densified[-1].mean_opacity if math.isnan(opacity) and densified else opacity
 
 
 def _judged_steps(events: Sequence[object]) -> list[int]:
     """Steps that were evaluated, or whose model was saved to be."""
     judged = [event.step for event in events if isinstance(event, Evaluated)]
-    return sorted({*judged, *(model["step"] for model in _models(events))})
+    return sorted({*judged, *(model.step for model in _models(events))})
 
 
 def _status(finished: Finished | None, failed: Failed | None) -> str:
@@ -176,52 +181,30 @@ def _status(finished: Finished | None, failed: Failed | None) -> str:
     return "finished" if finished.reason == "completed" else finished.reason
 
 
-def _started(event: Started | None) -> dict[str, Any]:
+def _started(event: Started | None) -> RunStart:
     if event is None:
-        return {}
-    return {
-        "config": dict(event.config),
-        "train_images": list(event.train_images),
-        "test_images": list(event.test_images),
-        "ancestor_images": list(event.ancestor_images),
-        "hashes": dict(event.hashes),
-        "environment": dict(event.environment),
-    }
+        return RunStart()
+    return RunStart(
+        config=dict(event.config),
+        train_images=tuple(event.train_images),
+        test_images=tuple(event.test_images),
+        ancestor_images=tuple(event.ancestor_images),
+        hashes=dict(event.hashes),
+        environment=dict(event.environment),
+    )
 
 
-def _state(
-    started: Started | None, progress: Sequence[Progress], finished: Finished | None, events: Sequence[object]
-) -> Mapping[str, Any]:
-    """Gaussians at both ends, losses and opacity."""
-    densified = [event for event in events if isinstance(event, Densified)]
-    last = progress[-1] if progress else None
-    opacity = finished.mean_opacity if finished else math.nan
-    if math.isnan(opacity) and densified:
-        opacity = densified[-1].mean_opacity
-    first_count = (started.gaussians if started else 0) or (progress[0].gaussians if progress else 0)
-    last_count = (finished.gaussians if finished else 0) or (last.gaussians if last else 0)
-    loss = finished.loss if finished and not math.isnan(finished.loss) else (last.loss if last else math.nan)
-    return {
-        "gaussians_start": first_count or None,
-        "gaussians_end": last_count or None,
-        "loss": loss,
-        "loss_last_100": finished.loss_last_100 if finished else math.nan,
-        "mean_opacity": opacity,
-    }
+def _evaluation(event: Evaluated) -> RunEvaluation:
+    return RunEvaluation(
+        step=event.step,
+        split=event.split,
+        metrics=dict(event.metrics),
+        images=tuple(sorted(event.per_view)),
+        peak_memory_bytes=event.peak_memory_bytes or None,
+        exposure=event.exposure,
+    )
 
 
-def _evaluation(event: Evaluated) -> dict[str, Any]:
-    return {
-        "step": event.step,
-        "split": event.split,
-        "metrics": dict(event.metrics),
-        "images": sorted(event.per_view),
-        "peak_memory_bytes": event.peak_memory_bytes or None,
-        "judged_by": "trainer",
-        "exposure": event.exposure,
-    }
-
-
-def _models(events: Sequence[object]) -> list[dict[str, Any]]:
+def _models(events: Sequence[object]) -> tuple[SavedModel, ...]:
     saved = [event for event in events if isinstance(event, Saved) and event.content == "model"]
-    return [{"path": event.path, "sha256": event.sha256, "step": event.step} for event in saved]
+    return tuple(SavedModel(event.path, event.sha256, event.step) for event in saved)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from splatmeter.lab.report.document import PassTimes
 from splatmeter.lab.report.drawing import (
     COLOURS,
     Box,
@@ -15,8 +14,9 @@ from splatmeter.lab.report.drawing import (
     swatches,
 )
 from splatmeter.lab.report.markup import Markup, join
+from splatmeter.lab.report.report_document import PassTimes
 from splatmeter.lab.report.scale import Scale, linear
-from splatmeter.lab.report.wording import figure_text, table
+from splatmeter.lab.report.wording import figure_cell, html_table
 
 REST = "outside the passes"
 _MOST = COLOURS - 1
@@ -76,7 +76,7 @@ def _bar(times: PassTimes, names: list[str], x: Scale, place: tuple[float, float
 
 
 def _pieces(times: PassTimes, names: list[str]) -> list[tuple[str, float]]:
-    """In the order of `names`; what has no name of its own goes to the last of them."""
+    """In the order of `names`; whatever has no name of its own goes to the last one."""
     pieces = {name: times.milliseconds.get(name, 0.0) for name in names}
     unnamed = sum(value for name, value in times.milliseconds.items() if name not in pieces)
     if "other passes" in pieces:
@@ -90,10 +90,10 @@ def _table(found: tuple[PassTimes, ...]) -> Markup:
         (
             times.phase,
             len(times.runs),
-            *(figure_text(times.milliseconds.get(name), 3) for name in names),
-            figure_text(times.rest, 3),
-            figure_text(times.total, 3),
+            *(figure_cell(times.milliseconds.get(name), 3) for name in names),
+            figure_cell(times.rest, 3),
+            figure_cell(times.total, 3),
         )
         for times in found
     ]
-    return table(("Phase", "Runs", *names, REST, "Total"), rows, "Milliseconds a step")
+    return html_table(("Phase", "Runs", *names, REST, "Total"), rows, "Milliseconds a step")

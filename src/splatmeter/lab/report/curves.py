@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from splatmeter.lab.report.document import Curve
 from splatmeter.lab.report.drawing import (
     Box,
     bottom_axis,
@@ -19,8 +18,9 @@ from splatmeter.lab.report.drawing import (
     to_run,
 )
 from splatmeter.lab.report.markup import Markup
+from splatmeter.lab.report.report_document import Curve
 from splatmeter.lab.report.scale import Scale, decades, exact, linear
-from splatmeter.lab.report.wording import figure_text, table
+from splatmeter.lab.report.wording import figure_cell, html_table
 
 MOST_POINTS = 300
 ROWS_IN_TABLE = 12
@@ -110,17 +110,17 @@ def _legend(curves: list[Curve], order: Mapping[str, int], lines: bool) -> Marku
 
 def _loss_table(curves: list[Curve]) -> Markup:
     rows = [
-        (curve.phase, figure_text(clock, 2), figure_text(value, 5), curve.run)
+        (curve.phase, figure_cell(clock, 2), figure_cell(value, 5), curve.run)
         for curve in curves
         for clock, value in curve.points[:: max(1, len(curve.points) // ROWS_IN_TABLE)]
     ]
-    return table(("Phase", "Clock (s)", "Loss", "Run"), rows, "Loss over time, some of the points")
+    return html_table(("Phase", "Clock (s)", "Loss", "Run"), rows, "Loss over time, some of the points")
 
 
 def _psnr_table(curves: list[Curve]) -> Markup:
     rows = [
-        (curve.phase, step, figure_text(clock, 2), figure_text(value, 3), curve.run)
+        (curve.phase, step, figure_cell(clock, 2), figure_cell(value, 3), curve.run)
         for curve in curves
         for clock, step, value in curve.evaluations
     ]
-    return table(("Phase", "Step", "Clock (s)", "PSNR (dB)", "Run"), rows, "PSNR over time")
+    return html_table(("Phase", "Step", "Clock (s)", "PSNR (dB)", "Run"), rows, "PSNR over time")

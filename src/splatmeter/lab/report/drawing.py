@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from splatmeter.lab.report.document import run_anchor
 from splatmeter.lab.report.markup import Markup, join, number, tag
+from splatmeter.lab.report.report_document import run_anchor
 from splatmeter.lab.report.scale import Scale
 
 WIDE, NARROW = 900, 360

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from splatmeter.lab.report.document import RatioRow
 from splatmeter.lab.report.drawing import (
     Box,
     bottom_axis,
@@ -21,8 +20,15 @@ from splatmeter.lab.report.drawing import (
     to_run,
 )
 from splatmeter.lab.report.markup import Markup, join
+from splatmeter.lab.report.report_document import RatioRow
 from splatmeter.lab.report.scale import Scale, ratios
-from splatmeter.lab.report.wording import SYMBOLS, chip, figure_text, ratio_text, table
+from splatmeter.lab.report.wording import (
+    SYMBOLS,
+    chip,
+    figure_cell,
+    html_table,
+    ratio_cell,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +135,7 @@ def _interval(row: RatioRow, scale: Scale, y: float, tone: str) -> Markup:
     """An interval that is not known yet reaches to both borders, without ends."""
     low, high, x = scale(row.low), scale(row.high), scale(row.ratio)
     known = math.isfinite(row.high)
-    figures = ratio_text(row.ratio, row.low, row.high)
+    figures = ratio_cell(row.ratio, row.low, row.high)
     words = f"{row.candidate} {_against(row)}: {figures}, session {row.session}"
     ends = [line(place, y - 5, place, y + 5, f"interval {tone}") for place in (low, high)] if known else []
     diamond = path([(x, y - 6), (x + 6, y), (x, y + 6), (x - 6, y), (x, y - 6)], f"estimate {tone}", words)
@@ -150,7 +156,7 @@ def _wide_words(row: RatioRow, box: Box, y: float, tone: str) -> Markup:
         [
             tag("text", named, shortened(row.candidate, room), x=0.0, y=y - 2, class_="name"),
             label(0, y + 13, shortened(_against(row), room), "tick"),
-            label(right, y - 2, ratio_text(row.ratio, row.low, row.high), "value"),
+            label(right, y - 2, ratio_cell(row.ratio, row.low, row.high), "value"),
             label(right, y + 13, f"{sign} {word}", f"word {tone}"),
         ]
     )
@@ -158,7 +164,7 @@ def _wide_words(row: RatioRow, box: Box, y: float, tone: str) -> Markup:
 
 def _narrow_words(row: RatioRow, box: Box, top: float, tone: str) -> Markup:
     value = f"{SYMBOLS[row.verdict.kind][0]} {row.ratio:.4f}"
-    named = tag("title", f"{row.candidate} {_against(row)}: {ratio_text(row.ratio, row.low, row.high)}")
+    named = tag("title", f"{row.candidate} {_against(row)}: {ratio_cell(row.ratio, row.low, row.high)}")
     words = shortened(f"{row.candidate} {_against(row)}", box.right - box.left - 80)
     first = tag("text", named, words, x=box.left, y=top + 18, class_="name")
     return join([first, label(box.right, top + 18, value, f"word {tone}", "end")])
@@ -183,11 +189,11 @@ def _table(rows: tuple[RatioRow, ...], words: Words) -> Markup:
             f"{row.ratio:.4f}",
             f"[{row.low:.4f}, {row.high:.4f}]" if math.isfinite(row.high) else "not yet",
             len(row.blocks),
-            figure_text(None if row.deviation is None else 100 * row.deviation, 2, "%"),
-            figure_text(None if row.floor is None else 100 * row.floor, 2, "%"),
+            figure_cell(None if row.deviation is None else 100 * row.deviation, 2, "%"),
+            figure_cell(None if row.floor is None else 100 * row.floor, 2, "%"),
             chip(row.verdict.kind),
             tag("code", row.session),
         )
         for row in rows
     ]
-    return table(head, cells, f"{words.name[:1].upper()}{words.name[1:]}")
+    return html_table(head, cells, f"{words.name[:1].upper()}{words.name[1:]}")

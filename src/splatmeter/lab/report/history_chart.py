@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from splatmeter.lab.history.history_text import against_text, reading_figure
 from splatmeter.lab.history.tracks import SIGNS, Change, FigureKind, Point, Track, follows
-from splatmeter.lab.history.words import figure_text, speed_text
 from splatmeter.lab.report.drawing import (
     Box,
     canvas,
@@ -56,8 +56,8 @@ class Panel:
 
 
 def panels(track: Track) -> list[Panel]:
-    """Of every figure that is known; speed as its ratio to the first arm of each session, because it/s of two
-    sessions do not compare.
+    """One panel for every figure that is known. Speed is shown as the ratio to the first arm of each session,
+    because it/s of two sessions do not compare.
     """
     found: list[Panel] = []
     for kind in track.known():
@@ -86,7 +86,7 @@ def _ratio(point: Point) -> Dot | None:
         return None
     known = math.isfinite(against.high)
     low, high = (against.low, against.high) if known else (against.ratio, against.ratio)
-    words = f"{name}: {speed_text(against)} against {against.reference}"
+    words = f"{name}: {against_text(against)} against {against.reference}"
     return Dot(point, against.ratio, low, high, words, against.changes.get("speed"))
 
 
@@ -95,7 +95,9 @@ def _figure(point: Point, kind: FigureKind) -> Dot | None:
     if reading is None:
         return None
     change = point.against.changes.get(kind.name) if point.against and kind.judged else None
-    words = f"{point.variant.label}, session {point.number}: {kind.title} {figure_text(kind, reading.value)}"
+    words = (
+        f"{point.variant.label}, session {point.number}: {kind.title} {reading_figure(kind, reading.value)}"
+    )
     if change is not None and point.against:
         words += f", against {point.against.reference}: {change.value}"
     return Dot(point, reading.value, reading.low, reading.high, words, change)

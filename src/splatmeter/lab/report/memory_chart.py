@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from splatmeter.lab.report.curves import thinned
-from splatmeter.lab.report.document import MemoryTrace, Stage
 from splatmeter.lab.report.drawing import (
     Box,
     bottom_axis,
@@ -21,8 +20,9 @@ from splatmeter.lab.report.drawing import (
     to_run,
 )
 from splatmeter.lab.report.markup import Markup, join
+from splatmeter.lab.report.report_document import MemoryTrace, Stage
 from splatmeter.lab.report.scale import Scale, exact, linear
-from splatmeter.lab.report.wording import size_text, table
+from splatmeter.lab.report.wording import html_table, size_text
 from splatmeter.units import duration_text
 
 STAGES = ("loading", "training", "evaluation", "saving")
@@ -104,4 +104,4 @@ def _table(traces: tuple[MemoryTrace, ...]) -> Markup:
         for trace in traces
     ]
     head = ("Phase", *(f"Peak of {name}" for name in names), "Source of the line", "Run")
-    return table(head, rows, "Peaks of memory per stage")
+    return html_table(head, rows, "Peaks of memory per stage")

@@ -9,16 +9,15 @@ import hashlib
 from splatmeter.lab.report import sections
 from splatmeter.lab.report.bars import time_per_pass
 from splatmeter.lab.report.curves import loss_over_time, psnr_over_time
-from splatmeter.lab.report.document import ReportDocument
 from splatmeter.lab.report.forest import AIMS, MACHINES, SCENES, forest
-from splatmeter.lab.report.history import history_section
-from splatmeter.lab.report.kernels import kernel_tables
+from splatmeter.lab.report.history_section import history_section
+from splatmeter.lab.report.kernel_tables import kernel_tables
 from splatmeter.lab.report.markup import Markup, join, tag
 from splatmeter.lab.report.memory_chart import memory_over_time
+from splatmeter.lab.report.report_document import ReportDocument
 from splatmeter.lab.report.scatter import clouds, scatter
-from splatmeter.lab.report.script import script
 from splatmeter.lab.report.slider import slider
-from splatmeter.lab.report.style import style
+from splatmeter.lab.report.web_files import script, style
 
 LARGEST = 10_000_000
 """Bytes of a page that still travels by mail."""
@@ -46,7 +45,7 @@ def _page(document: ReportDocument) -> str:
         tag(
             "main",
             *(_section(part) for part in parts if part[0] == FIRST),
-            sections.summary(document),
+            sections.summary_section(document),
             *(_section(part) for part in parts if part[0] != FIRST),
         ),
         tag(
@@ -140,10 +139,10 @@ def _parts(document: ReportDocument) -> list[Part]:
         parts.append(("memory", "Memory over time", memory_over_time(document.memory, order)))
     if told := kernel_tables(document.phases):
         parts.append(("kernels", "Kernels, as the compiler tells", told))
-    parts.append(("audit", "Audit", sections.audit(document.findings, len(document.ratios))))
+    parts.append(("audit", "Audit", sections.audit_section(document.findings, len(document.ratios))))
     parts.append(("method", "How it was measured", _method(document)))
     if document.runs:
-        parts.append(("evidence", "Evidence: every run", sections.evidence(document)))
+        parts.append(("evidence", "Evidence: every run", sections.evidence_section(document)))
     return parts
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from splatmeter.lab.report.document import Picture
+from splatmeter.lab.report.report_document import Picture
 
 BUDGET = 7_000_000
 """Characters of all pictures together; the page stays below 10 MB."""
@@ -31,7 +31,7 @@ class Source:
     run: str = ""
 
 
-def find(phase: str, folder: Path, run: str = "") -> Source | None:
+def find_renders(phase: str, folder: Path, run: str = "") -> Source | None:
     """`test_preds_<r>` beside `gt_<r>` (ours), or `renders` beside `gt` (the original's), anywhere below.
 
     Held-out views before training views, the last step before earlier ones, finer before coarser.
@@ -51,7 +51,7 @@ def find(phase: str, folder: Path, run: str = "") -> Source | None:
     return max(found, key=lambda item: item[:3])[3] if found else None
 
 
-def read(sources: Sequence[Source], views: int, budget: int = BUDGET) -> tuple[Picture, ...]:
+def read_pictures(sources: Sequence[Source], views: int, budget: int = BUDGET) -> tuple[Picture, ...]:
     """Views that every phase rendered, evenly chosen; photos from the first phase."""
     if not sources or views < 1:
         return ()

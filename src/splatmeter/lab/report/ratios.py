@@ -6,34 +6,35 @@ import math
 from collections.abc import Sequence
 
 from splatmeter.errors import MissingFile
-from splatmeter.lab.compare.aims import Aim
 from splatmeter.lab.compare.comparison import Comparison
 from splatmeter.lab.compare.ratio import log_ratios, slice_log_ratios
-from splatmeter.lab.compare.samples import Arm
 from splatmeter.lab.compare.verdict import judge
+from splatmeter.lab.judgement import strata
+from splatmeter.lab.judgement.comparisons import labels
+from splatmeter.lab.judgement.verdicts import Judged, Judgements
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.report.document import BlockRatio, RatioRow
-from splatmeter.lab.session import strata
-from splatmeter.lab.session.plan import load
-from splatmeter.lab.session.verdicts import Judged, judged, labels
+from splatmeter.lab.report.report_document import BlockRatio, RatioRow
+from splatmeter.lab.samples.aim import Aim
+from splatmeter.lab.samples.run_sample import Arm
+from splatmeter.lab.session.session_plan import load
 
 
-def ratio_rows(lab: Lab) -> tuple[RatioRow, ...]:
+def ratio_rows(known: Judgements) -> tuple[RatioRow, ...]:
     """Each phase against its parent and the baseline, then the A/A controls."""
     rows: list[RatioRow] = []
-    phases = lab.phases.all()
+    phases = known.lab.phases.all()
     for phase in phases:
-        if phase.parent:
-            for reference in dict.fromkeys([phase.parent, lab.phases.baseline(phase.name).name]):
-                rows += _ratio(lab, reference, phase.name)
+        for reference in known.lab.phases.compared_with(phase):
+            rows += _ratio(known, reference, phase.name)
     for phase in phases:
-        rows += _ratio(lab, phase.name, phase.name)
+        rows += _ratio(known, phase.name, phase.name)
     return tuple(rows)
 
 
-def _ratio(lab: Lab, reference: str, candidate: str) -> list[RatioRow]:
+def _ratio(known: Judgements, reference: str, candidate: str) -> list[RatioRow]:
+    lab = known.lab
     try:
-        found = judged(lab, reference, candidate)
+        found = known.judged(reference, candidate)
     except (MissingFile, ValueError):
         return []
     speed, noise = found.comparison.speed.main, found.comparison.noise
@@ -120,7 +121,7 @@ def _figure_rows(found: Judged, part: Comparison, candidate: str, reference: str
 def _blocks(
     lab: Lab, found: Judged, reference: str, candidate: str, part: Comparison | None = None
 ) -> tuple[BlockRatio, ...]:
-    """The same log ratios that were judged, each with its block and the runs of it; of a part, or of all."""
+    """The log ratios that were judged, each with its block and its runs: those of a part, or all."""
     plan = load(lab, found.session)
     named = labels(plan, reference, candidate)
     measured = strata.measured(lab, found.sessions, {name: Arm(name) for name in named})

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from splatmeter.lab.log.document import QualityBaseline
-from splatmeter.lab.report.document import ReportDocument, RunRow
+from splatmeter.lab.log.log_document import QualityBaseline
 from splatmeter.lab.report.drawing import (
     Box,
     bottom_axis,
@@ -21,8 +20,14 @@ from splatmeter.lab.report.drawing import (
     to_run,
 )
 from splatmeter.lab.report.markup import Markup
+from splatmeter.lab.report.report_document import ReportDocument, RunRow
 from splatmeter.lab.report.scale import linear
-from splatmeter.lab.report.wording import metric_name, metric_text, rate_text, table
+from splatmeter.lab.report.wording import (
+    html_table,
+    metric_name,
+    metric_text,
+    rate_text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,6 @@ def _words(phase: str, speed: float | None, metric: str, metrics: Mapping[str, f
 def _table(found: list[Cloud]) -> Markup:
     metric = found[0].metric
     rows = [(c.phase, len(c.runs), rate_text(c.speed), metric_text(metric, c.quality)) for c in found]
-    return table(
+    return html_table(
         ("Phase", "Runs", "Speed (it/s)", metric_name(metric)), rows, "Speed and quality, means over runs"
     )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from splatmeter.lab.compare.kinds import GAINS, VerdictKind
-from splatmeter.lab.compare.samples import Finding, Severity
-from splatmeter.lab.log.document import LogPhase, MetricsFigure
-from splatmeter.lab.report.document import (
+from splatmeter.lab.log.log_document import LogPhase, MetricsFigure
+from splatmeter.lab.report.markup import Markup, join, tag, text
+from splatmeter.lab.report.report_document import (
     ModelPage,
     RatioRow,
     ReportDocument,
@@ -15,23 +14,24 @@ from splatmeter.lab.report.document import (
     phase_anchor,
     run_anchor,
 )
-from splatmeter.lab.report.markup import Markup, join, tag, text
 from splatmeter.lab.report.wording import (
     UNKNOWN,
     chip,
-    figure_text,
+    figure_cell,
+    html_table,
     metric_name,
     metric_text,
     rate_text,
-    ratio_text,
+    ratio_cell,
     size_text,
-    table,
 )
+from splatmeter.lab.samples.finding import Finding, Severity
+from splatmeter.lab.samples.verdict_kinds import GAINS, VerdictKind
 
 _TONES = {Severity.WRONG: "bad", Severity.DOUBT: "doubt", Severity.NOTE: "open"}
 
 
-def summary(document: ReportDocument) -> Markup:
+def summary_section(document: ReportDocument) -> Markup:
     """A few cards, then all phases in one table; every figure leads to its runs."""
     metrics = [
         n for n in ("psnr", "ssim", "lpips", "l1") if any(n in _last(p).metrics for p in document.phases)
@@ -46,7 +46,7 @@ def summary(document: ReportDocument) -> Markup:
         "Peak memory",
     )
     rows = [_phase_row(document, phase, metrics) for phase in document.phases]
-    return join([_cards(document), tag("section", tag("h2", "Phases"), table(head, rows), id="phases")])
+    return join([_cards(document), tag("section", tag("h2", "Phases"), html_table(head, rows), id="phases")])
 
 
 def model(page: ModelPage) -> Markup:
@@ -77,7 +77,7 @@ def _cards(document: ReportDocument) -> Markup:
         ("Phases", len(document.phases), f"{measured} with a measured verdict"),
         ("Gains" if other else "Faster", won, "beyond noise, quality kept"),
         ("Runs counted", counted, f"in {sessions} session{'s' if sessions != 1 else ''}"),
-        ("Noise floor", figure_text(None if floor is None else 100 * floor, 2, "%"), "from an A/A control"),
+        ("Noise floor", figure_cell(None if floor is None else 100 * floor, 2, "%"), "from an A/A control"),
         ("Audit", questions, "objection" if questions == 1 else "objections"),
     ]
     return tag(
@@ -90,7 +90,7 @@ def _cards(document: ReportDocument) -> Markup:
 def _phase_row(document: ReportDocument, phase: LogPhase, metrics: list[str]) -> tuple[object, ...]:
     runs = document.runs_of(phase.name)
     own = next((r for r in document.ratios if (r.candidate, r.reference) == (phase.name, phase.parent)), None)
-    ratio = ratio_text(own.ratio, own.low, own.high) if own else UNKNOWN
+    ratio = ratio_cell(own.ratio, own.low, own.high) if own else UNKNOWN
     found = _last(phase).metrics
     return (
         tag("a", phase.name, href=f"#{phase_anchor(phase.name)}"),
@@ -98,7 +98,7 @@ def _phase_row(document: ReportDocument, phase: LogPhase, metrics: list[str]) ->
         _traced(ratio, [run for block in own.blocks for run in block.runs] if own else ()),
         _traced(rate_text(phase.speed.steps_per_second if phase.speed else None), _names(runs)),
         *(_traced(metric_text(name, found.get(name)), _names(runs)) for name in metrics),
-        _traced(figure_text(phase.gaussians, 0), _names(runs)),
+        _traced(figure_cell(phase.gaussians, 0), _names(runs)),
         _traced(size_text(phase.training_peak_bytes), _names(runs)),
     )
 
@@ -165,7 +165,7 @@ def _phase(phase: LogPhase, document: ReportDocument) -> Markup:
 
 
 def _emphasised(words: str) -> Markup:
-    """Of Markdown only **this**; the rest stands as it was written."""
+    """Only **this** is taken for Markdown; the rest stands as it was written."""
     parts = words.split("**")
     if len(parts) % 2 == 0:
         return text(words)
@@ -178,7 +178,7 @@ def _more(phase: LogPhase, own: list[RatioRow]) -> Markup:
     if phase.verdict:
         lines += [reason for reason in phase.verdict.reasons if reason not in phase.verdict.sentence]
     lines += [
-        f"Against {row.reference}: {ratio_text(row.ratio, row.low, row.high)}, {row.verdict.kind.value}"
+        f"Against {row.reference}: {ratio_cell(row.ratio, row.low, row.high)}, {row.verdict.kind.value}"
         f" (session {row.session})"
         for row in own
     ]
@@ -190,7 +190,7 @@ def _more(phase: LogPhase, own: list[RatioRow]) -> Markup:
     return tag("details", tag("summary", "What it changes, and why the verdict"), items)
 
 
-def audit(findings: tuple[Finding, ...], compared: int) -> Markup:
+def audit_section(findings: tuple[Finding, ...], compared: int) -> Markup:
     if not findings and not compared:
         return tag("p", "Nothing has been compared yet, so there was nothing to audit.")
     if not findings:
@@ -213,7 +213,7 @@ def facts(entries: Mapping[str, str]) -> Markup:
     return tag("dl", *(join([tag("dt", k), tag("dd", v)]) for k, v in entries.items()), class_="facts")
 
 
-def evidence(document: ReportDocument) -> Markup:
+def evidence_section(document: ReportDocument) -> Markup:
     """Every run, also those that failed or do not count, by session; the name leads to its folder."""
     metrics = [n for n in ("psnr", "ssim", "lpips", "l1") if any(n in row.metrics for row in document.runs)]
     sessions: dict[str, list[RunRow]] = {}
@@ -243,9 +243,9 @@ def _run(row: RunRow, metrics: list[str]) -> Markup:
         UNKNOWN if row.seed is None else row.seed,
         row.status if row.counted else f"{row.status}, not counted",
         rate_text(row.steps_per_second),
-        figure_text(row.loss, 5),
+        figure_cell(row.loss, 5),
         *(metric_text(name, row.metrics.get(name)) for name in metrics),
-        figure_text(row.gaussians, 0),
+        figure_cell(row.gaussians, 0),
         peaks,
     )
     first = tag(

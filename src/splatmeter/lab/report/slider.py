@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from splatmeter.lab.report.document import Picture, run_anchor
 from splatmeter.lab.report.markup import Markup, join, tag
+from splatmeter.lab.report.report_document import Picture, run_anchor
 
 PHOTO = "photo"
 

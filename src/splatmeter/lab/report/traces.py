@@ -7,23 +7,32 @@ import csv
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from splatmeter.events import Progress
 from splatmeter.lab.executor import Arrival
+from splatmeter.lab.record.result import BY_THE_TRAINER, RunResult, RunTiming
 from splatmeter.lab.record.run_folder import arrivals
-from splatmeter.lab.report.document import Curve, MemoryTrace, PassTimes, Stage
-from splatmeter.lab.session.memory import stretches
+from splatmeter.lab.report.report_document import (
+    Curve,
+    MemoryTrace,
+    PassTimes,
+    Stage,
+)
+from splatmeter.lab.session.stage_peaks import stretches
 
-Runs = Sequence[tuple[str, dict[str, Any]]]
+Runs = Sequence[tuple[str, RunResult]]
 """(name, result) of the runs that stand for one phase."""
 MOST_RUNS_EVALUATED = 24
 
 
-def representative(runs: Runs) -> tuple[str, dict[str, Any]] | None:
+def representative(runs: Runs) -> tuple[str, RunResult] | None:
     """The run whose speed is the median: neither the luckiest nor the unluckiest."""
-    timed = sorted((r for r in runs if r[1].get("timing")), key=lambda r: r[1]["timing"]["steps_per_second"])
+    timed = sorted((r for r in runs if r[1].timing), key=lambda r: _speed(r[1]))
     return timed[(len(timed) - 1) // 2] if timed else (runs[0] if runs else None)
+
+
+def _speed(result: RunResult) -> float:
+    return (result.timing.steps_per_second if result.timing else None) or 0.0
 
 
 def curves(sessions: Path, runs: Runs) -> list[Curve]:
@@ -42,20 +51,20 @@ def curves(sessions: Path, runs: Runs) -> list[Curve]:
     return found
 
 
-def _label(result: dict[str, Any]) -> str:
+def _label(result: RunResult) -> str:
     """The phase, and by which protocol of exposure it was judged where that is not the usual one."""
-    rules = sorted({item.get("exposure", "none") for item in result.get("evaluations", ())} - {"none"})
-    phase = str(result["identity"]["phase"])
+    rules = sorted({item.exposure for item in result.evaluations} - {"none"})
+    phase = result.identity.phase
     return f"{phase} (exposure {', '.join(rules)})" if rules else phase
 
 
-def _evaluations(progress: list[Progress], result: dict[str, Any]) -> tuple[tuple[float, int, float], ...]:
+def _evaluations(progress: list[Progress], result: RunResult) -> tuple[tuple[float, int, float], ...]:
     """PSNR on held-out views; where somebody else judged the model again, that judgement."""
     by_step: dict[int, float] = {}
-    for item in sorted(result.get("evaluations", ()), key=lambda e: e.get("judged_by") != "trainer"):
-        value = item["metrics"].get("psnr")
-        if item["split"] == "test" and isinstance(value, (int, float)) and math.isfinite(value):
-            by_step[item["step"]] = float(value)
+    for item in sorted(result.evaluations, key=lambda e: e.judged_by != BY_THE_TRAINER):
+        value = item.metrics.get("psnr")
+        if item.split == "test" and isinstance(value, (int, float)) and math.isfinite(value):
+            by_step[item.step] = float(value)
     steps = [p.step for p in progress]
     found: list[tuple[float, int, float]] = []
     for step, value in sorted(by_step.items()):
@@ -66,7 +75,7 @@ def _evaluations(progress: list[Progress], result: dict[str, Any]) -> tuple[tupl
 
 
 def memory_traces(sessions: Path, runs: Runs) -> list[MemoryTrace]:
-    """Of one run, sampled from outside; else what the trainer said of itself; else nothing."""
+    """One run, sampled from outside; without samples, what the trainer said of itself."""
     chosen = representative([r for r in runs if (sessions / r[0] / "memory.csv").exists()]) or representative(
         runs
     )
@@ -79,12 +88,8 @@ def memory_traces(sessions: Path, runs: Runs) -> list[MemoryTrace]:
         points, source = _told(heard), "said by the trainer"
     if not points:
         return []
-    peaks = [
-        (str(peak["stage"]), int(size))
-        for peak in result.get("peaks", ())
-        if (size := peak.get("process_bytes"))
-    ]
-    return [MemoryTrace(run, result["identity"]["phase"], points, _stages(heard), tuple(peaks), source)]
+    peaks = [(peak.stage, int(size)) for peak in result.peaks if (size := peak.process_bytes)]
+    return [MemoryTrace(run, result.identity.phase, points, _stages(heard), tuple(peaks), source)]
 
 
 def _samples(path: Path) -> tuple[tuple[float, int], ...]:
@@ -114,16 +119,16 @@ def _stages(heard: list[Arrival]) -> tuple[Stage, ...]:
 
 def pass_times(phase: str, runs: Runs) -> list[PassTimes]:
     """Only of runs that told their passes; slices do not."""
-    told = [(run, result) for run, result in runs if result.get("passes") and result.get("timing")]
+    told = [(run, result) for run, result in runs if result.passes and result.timing]
     if not told:
         return []
     total: dict[str, float] = {}
     whole = 0.0
     for _, result in told:
-        timing = result["timing"]
-        steps = timing.get("measured_steps") or timing["steps"]
-        for name, seconds in result["passes"].items():
+        timing = result.timing or RunTiming()
+        steps = timing.measured_steps or timing.steps
+        for name, seconds in result.passes.items():
             total[name] = total.get(name, 0.0) + 1000 * (seconds or 0.0) / steps / len(told)
-        whole += 1000 * timing["seconds"] / timing["steps"] / len(told)
+        whole += 1000 * timing.seconds / timing.steps / len(told)
     rest = max(0.0, whole - sum(total.values()))
     return [PassTimes(phase, tuple(run for run, _ in told), total, rest)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from splatmeter.lab.compare.samples import VerdictKind
 from splatmeter.lab.report.markup import Markup, tag
+from splatmeter.lab.samples.verdict_kinds import VerdictKind
 from splatmeter.units import bytes_text
 
 UNKNOWN = "–"
@@ -33,7 +33,7 @@ SYMBOLS = {
 METRICS = {"psnr": ("PSNR", "dB", 2), "ssim": ("SSIM", "", 4), "lpips": ("LPIPS", "", 4), "l1": ("L1", "", 5)}
 
 
-def figure_text(value: float | None, decimals: int = 2, unit: str = "") -> str:
+def figure_cell(value: float | None, decimals: int = 2, unit: str = "") -> str:
     if value is None or not math.isfinite(value):
         return UNKNOWN
     return f"{value:,.{decimals}f}{chr(160) + unit if unit else ''}"
@@ -57,10 +57,10 @@ def metric_name(name: str) -> str:
 
 def metric_text(name: str, value: float | None) -> str:
     _, unit, decimals = METRICS.get(name, (name, "", 4))
-    return figure_text(value, decimals, unit)
+    return figure_cell(value, decimals, unit)
 
 
-def ratio_text(ratio: float, low: float, high: float) -> str:
+def ratio_cell(ratio: float, low: float, high: float) -> str:
     if not math.isfinite(high):
         return f"{ratio:.4f}, no interval yet"
     return f"{ratio:.4f} [{low:.4f}, {high:.4f}]"
@@ -74,7 +74,7 @@ def chip(kind: VerdictKind | None, otherwise: str = "") -> Markup:
     return tag("span", tag("span", sign, aria_hidden="true"), " ", kind.value, class_=f"chip {tone}")
 
 
-def table(head: Sequence[object], rows: Sequence[Sequence[object]], caption: str = "") -> Markup:
+def html_table(head: Sequence[object], rows: Sequence[Sequence[object]], caption: str = "") -> Markup:
     """Scrolls sideways by itself where it is too wide, so that the page never does."""
     top = tag("tr", *(tag("th", cell, scope="col") for cell in head))
     body = [tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])) for row in rows]

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from splatmeter.errors import OutputError
 from splatmeter.lab.atomic import write_text
+from splatmeter.lab.judgement.verdicts import Judgements
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab
+from splatmeter.lab.record.result import RunResult, last_metrics, result_from_text
 from splatmeter.lab.report import pictures
-from splatmeter.lab.report.document import ModelPage
-from splatmeter.lab.report.gather import address, last_metrics, report
 from splatmeter.lab.report.page import page
 from splatmeter.lab.report.pictures import Source
+from splatmeter.lab.report.report_contents import address, report
+from splatmeter.lab.report.report_document import ModelPage
 from splatmeter.units import bytes_text
 
 VIEWS = 3
@@ -30,6 +30,7 @@ def write_report(
     sources: Sequence[Source] = (),
     views: int = VIEWS,
     finished: tuple[Path, str] | None = None,
+    known: Judgements | None = None,
 ) -> int:
     """Returns the size in bytes. Renders given here win over those found in the run folders; `finished` is a
     page of a model, and a note on it, to be linked instead of the best arm's.
@@ -38,12 +39,12 @@ def write_report(
     chosen = [found[name] for name in lab.phases.names() if name in found]
     chosen += [source for name, source in found.items() if name not in lab.phases.names()]
     linked = _model_page(lab, path.parent) if finished is None else _finished_page(*finished, path.parent)
-    text = page(report(lab, path.parent, pictures.read(chosen, views), linked))
+    text = page(report(lab, path.parent, pictures.read_pictures(chosen, views), linked, known))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise OutputError(
-            f"cannot make the folder {path.parent}: {problem.strerror}; choose another"
+            f"Cannot make the folder {path.parent}: {problem.strerror}; choose another."
         ) from None
     write_text(path, text)
     return path.stat().st_size
@@ -58,9 +59,9 @@ class KeptModel:
     path: Path
     target: Path
     psnr: float = -math.inf
-    """Of its last evaluation; minus infinity where there is none."""
+    """PSNR at its last evaluation; minus infinity where there is none."""
     scene: str = ""
-    """Of several; models of one of them are shown beside each other."""
+    """Which one, where there are several; only models of one scene are shown beside each other."""
 
     @property
     def page(self) -> Path:
@@ -68,21 +69,21 @@ class KeptModel:
 
 
 def kept_models(lab: Lab) -> list[KeptModel]:
-    """Of each phase the newest counted run whose model is still there; of several scenes, the first."""
+    """For each phase the newest counted run whose model is still there, on the first scene."""
     found: list[KeptModel] = []
     first = next(iter(lab.protocol().scene_names), "")
     for name in lab.phases.names():
         for run, result in _counted(lab, name):
-            path = Path((result.get("model") or {}).get("path") or "")
-            if path.is_file() and result["identity"].get("scene", "") == first:
-                psnr = last_metrics(result.get("evaluations", ())).get("psnr", -math.inf)
+            path = Path(result.model.path)
+            if path.is_file() and result.identity.scene == first:
+                psnr = last_metrics(result.evaluations).get("psnr", -math.inf)
                 found.append(KeptModel(name, run, path, _rendered(lab, run), psnr, first))
                 break
     return found
 
 
 def best_model(lab: Lab) -> KeptModel | None:
-    """The one of the highest PSNR; of equals the latest phase."""
+    """The model with the highest PSNR; if two are equal, that of the later phase."""
     found = kept_models(lab)
     return max(reversed(found), key=lambda model: model.psnr) if found else None
 
@@ -102,25 +103,25 @@ def _finished_page(page: Path, note: str, folder: Path) -> ModelPage:
 
 
 def kept_renders(lab: Lab) -> list[Source]:
-    """Of each phase the newest counted run with renders: its own, or those `lab report --render` made."""
+    """For each phase the newest counted run with renders: its own, or those `lab report --render` made."""
     found: list[Source] = []
     for name in lab.phases.names():
         for run, _ in _counted(lab, name):
-            source = pictures.find(name, _rendered(lab, run), run)
-            source = source or pictures.find(name, lab.sessions / run / "output", run)
+            source = pictures.find_renders(name, _rendered(lab, run), run)
+            source = source or pictures.find_renders(name, lab.sessions / run / "output", run)
             if source:
                 found.append(source)
                 break
     return found
 
 
-def _counted(lab: Lab, phase: str) -> list[tuple[str, dict[str, Any]]]:
+def _counted(lab: Lab, phase: str) -> list[tuple[str, RunResult]]:
     rows = Index(lab).rows(
         "SELECT run, result FROM ordered_runs WHERE phase = ? AND counted = 1"
         " ORDER BY place_in_order DESC, block, place",
         (phase,),
     )
-    return [(row["run"], json.loads(row["result"])) for row in rows]
+    return [(row["run"], result_from_text(row["result"])) for row in rows]
 
 
 def _rendered(lab: Lab, run: str) -> Path:

@@ -17,7 +17,7 @@ from splatmeter.errors import SplatmeterError
 from splatmeter.jobs.worker import JOB
 from splatmeter.lab.executor import ChildProcess
 from splatmeter.lab.record.lab import Lab
-from splatmeter.lab.session import plan as plans
+from splatmeter.lab.session import session_plan as plans
 from splatmeter.lab.session.session import Session
 
 
@@ -30,7 +30,7 @@ def main(words: list[str]) -> int:
         with contextlib.closing(session.beats_of(int(block))) as beats:
             for beat in beats:
                 if beat.result is not None:
-                    print(f"block {beat.block} {beat.arm}: {beat.result['status']}", flush=True)
+                    print(f"block {beat.block} {beat.arm}: {beat.result.status}", flush=True)
     except SplatmeterError as problem:
         print(problem, file=sys.stderr)
         return problem.exit_code

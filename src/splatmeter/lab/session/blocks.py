@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ from splatmeter.errors import OutputError
 from splatmeter.lab.atomic import read_json
 from splatmeter.lab.monitor.clocks import slowed_by_heat
 from splatmeter.lab.plan.protocol import Protocol
+from splatmeter.lab.record.result import RunResult
 
 REPEATED = "repeated.json"
 SUPERSEDED = "superseded.json"
-"""Of an attempt that was thought dead and ended after another had taken its place: kept, never counted."""
+"""Marks an attempt that was thought dead and ended after another took its place: kept, never counted."""
 _BLOCK = re.compile(r"(\d+)\.(\d+)")
 _MOST_AT_ONCE = 100
 
@@ -30,13 +32,13 @@ def claimed(folder: Path, block: int) -> int:
             continue
         except OSError as problem:
             raise OutputError(
-                f"cannot write {made}: {problem.strerror}; free some space or choose another place"
+                f"Cannot write {made}: {problem.strerror}; free some space or choose another place."
             ) from None
         return attempt
-    raise OutputError(f"{folder} is written by others at the same time; end them and try again")
+    raise OutputError(f"{folder} is written by others at the same time; end them and try again.")
 
 
-def disturbance(protocol: Protocol, results: list[dict[str, Any]]) -> str:
+def disturbance(protocol: Protocol, results: Sequence[RunResult]) -> str:
     """Why the rule that the protocol fixed beforehand asks for this block again; empty if it doesn't.
 
     It looks at covariates alone, never at the times that were measured.
@@ -44,14 +46,14 @@ def disturbance(protocol: Protocol, results: list[dict[str, Any]]) -> str:
     if not protocol.most_foreign_cpu:
         return ""
     for result in results:
-        arm = result["identity"]["arm"]
-        share = result.get("foreign_cpu_share")
+        arm = result.identity.arm
+        share = result.foreign_cpu_share
         if share is not None and share > protocol.most_foreign_cpu:
             limit = f"{100 * protocol.most_foreign_cpu:.3g} %"
             return f"others used {100 * share:.1f} % of the machine during {arm}, more than {limit}"
-        if result.get("throttled"):
-            return f"a core was throttled {result['throttled']} times during {arm}"
-        if result.get("card_used") and (heat := slowed_by_heat(result["card"])):
+        if result.throttled:
+            return f"a core was throttled {result.throttled} times during {arm}"
+        if result.card_used and (heat := slowed_by_heat(result.card)):
             return f"the card was slowed down during {arm}: {heat}"
     return ""
 

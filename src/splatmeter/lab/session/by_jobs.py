@@ -10,7 +10,7 @@ import contextlib
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from typing import Any
+from pathlib import Path
 
 from splatmeter.errors import SplatmeterError
 from splatmeter.jobs.cluster import Cluster, Standing
@@ -19,10 +19,11 @@ from splatmeter.jobs.folder import JobFolder, Task, tries
 from splatmeter.lab.atomic import read_json, write_json
 from splatmeter.lab.executor import ChildProcess
 from splatmeter.lab.record.lab import Lab, locked
+from splatmeter.lab.record.result import RunResult, result_from
 from splatmeter.lab.record.run_folder import end_orphan, remove_output
 from splatmeter.lab.session.blocks import attempts, done_blocks, repetitions
-from splatmeter.lab.session.plan import SessionPlan
 from splatmeter.lab.session.session import Beat, Session, now
+from splatmeter.lab.session.session_plan import SessionPlan
 
 LOOK_EVERY = {"local": 0.2}
 _STAGES = {News.SUBMITTED: "waiting", News.FOUND: "found", News.STARTED: "started", News.DIED: "died"}
@@ -89,7 +90,7 @@ class JobSession:
             self._give_up(crew, f"{_name(block)} did not finish: {_words(report.job)}", report.job)
         elif block in done_blocks(self.folder):
             for result in _results(self.folder, block):
-                yield Beat(block, self.plan.blocks, result["identity"]["arm"], "running", None, result)
+                yield Beat(block, self.plan.blocks, result.identity.arm, "running", None, result)
             yield Beat(block, self.plan.blocks, "", "block done")
         elif again := repetitions(self.folder, block):
             yield Beat(block, self.plan.blocks, str(again[-1].get("disturbed")), "block repeated")
@@ -101,13 +102,13 @@ class JobSession:
         """The first problem is told; blocks that run are let through, because they are evidence too."""
         self._problem = self._problem or (
             f"{words.rstrip('.')}. What it printed is in {job.path}; `splatmeter lab resume` tries the block"
-            " again"
+            " again."
         )
         self._left.clear()
         crew.stop_what_waits()
 
     def _clear_away(self) -> None:
-        """What jobs of before have left, unless one of them may still be at work."""
+        """Removes what earlier jobs have left, unless one of them may still be running."""
         jobs = [job for block in range(self.plan.blocks) for job in self._alive(block)]
         if jobs:
             return
@@ -132,11 +133,11 @@ def _words(job: JobFolder) -> str:
     return str(job.read("ended").get("message") or job.last_words() or "it left no word")
 
 
-def _results(folder: Any, block: int) -> list[dict[str, Any]]:
-    """Of the attempt that is complete."""
+def _results(folder: Path, block: int) -> list[RunResult]:
+    """The results of the attempt that is complete."""
     for number, attempt in sorted(attempts(folder)):
         made = folder / "blocks" / f"{number:03d}.{attempt}"
         if number == block and (made / "block.json").exists():
             found = [read_json(path) for path in sorted(made.glob("*-*/result.json"))]
-            return [result for result in found if isinstance(result, dict)]
+            return [result_from(record) for record in found if isinstance(record, dict)]
     return []

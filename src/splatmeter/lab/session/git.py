@@ -35,8 +35,11 @@ def call(arguments: tuple[str, ...], directory: Path, text: str | None = None) -
             check=False,
         )
     except OSError as problem:
-        raise MissingFile(f"{arguments[0]} cannot be started in {directory}: {problem.strerror}") from None
+        raise MissingFile(
+            f"{arguments[0]} cannot be started in {directory}: {problem.strerror};"
+            " install it, or correct the path."
+        ) from None
     if answer.returncode:
         last = (answer.stderr or answer.stdout).strip().splitlines()[-1:] or ["no message"]
-        raise InputError(f"`{' '.join(arguments[:6])}` failed in {directory}: {last[0]}")
+        raise InputError(f"`{' '.join(arguments[:6])}` failed in {directory}: {last[0].rstrip('.')}.")
     return answer.stdout

@@ -37,7 +37,7 @@ class CodeGuard:
             raise CodeChanged(
                 f"The code of {phase} has changed since this session began: {began.difference(now)}."
                 " One comparison has one code for each arm. Restore it and `splatmeter lab resume`, or"
-                " `splatmeter lab resume --anew` to begin again with the code as it is now"
+                " `splatmeter lab resume --anew` to begin again with the code as it is now."
             )
         return now
 
@@ -74,5 +74,5 @@ def check_pin(lab: Lab, phase: str, command: Command) -> None:
         f"{phase} no longer is the code that was pinned at {record.get('time', '')[:16]}:"
         f" {pinned.difference(alike)}. Commit your change and tell the phases apart by revision"
         f" (`splatmeter lab phase set {phase} --revision COMMIT`, `lab phase add NAME --revision HEAD`),"
-        f" or make the code as it is now the {phase}: `splatmeter lab phase set {phase} --pin`"
+        f" or make the code as it is now the {phase}: `splatmeter lab phase set {phase} --pin`."
     )

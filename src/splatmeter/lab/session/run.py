@@ -8,51 +8,30 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from splatmeter.events import Progress
 from splatmeter.lab.environment import boot_identity, collect, host_identity, masked
-from splatmeter.lab.executor import Arrival, Command, Executor, Hooks, Outcome
+from splatmeter.lab.executor import (
+    Arrival,
+    Command,
+    Executor,
+    Hooks,
+    ProcessEnd,
+)
 from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan import commands
 from splatmeter.lab.plan.commands import RunRequest
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol, default_warm_up
+from splatmeter.lab.record.result import Identity, RunResult, RunTiming, SavedModel, Window
 from splatmeter.lab.record.run_folder import RunFolder
-from splatmeter.lab.record.summary import Window, clocks, summarize
-from splatmeter.lab.session.cards import card_facts
-from splatmeter.lab.session.gather import engine_of
+from splatmeter.lab.record.summary import clocks, summarize
+from splatmeter.lab.session.card_watch import card_facts
 from splatmeter.lab.session.guard import CodeGuard
-from splatmeter.lab.session.memory import memory_record
-from splatmeter.lab.session.watching import Watch
+from splatmeter.lab.session.stage_peaks import memory_record
+from splatmeter.lab.session.watching import Told, Watch
 from splatmeter.lab.trainers.choose import Listening, adapter
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Which run of which block this is; copied into the result, so that a folder explains itself."""
-
-    session: str
-    block: int
-    attempt: int
-    place: int
-    arm: str
-    phase: str
-    seed: int
-    protocol: str
-    started: str = ""
-    machine: str = ""
-    revision: str = ""
-    code: str = ""
-    """Hash of the code it executed, by content; empty if nothing could be identified."""
-    scene: str = ""
-    """Which of several; empty where the protocol has one."""
-    host: str = ""
-    """Tells machines of one name and kind apart, as a hash; empty where nothing tells."""
-    boot: str = ""
-    """Since when the machine is up, as a hash: both arms of a block must have the same."""
-    job: str = ""
-    """Which job of the session's folder ran it; empty where the lab ran it itself."""
+from splatmeter.lab.trainers.engine import engine_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +59,7 @@ class Run:
         self._moved = ("\0", "")
         self.arrivals: list[Arrival] = []
         self.pid = 0
-        self._outcome: Outcome | None = None
+        self._end: ProcessEnd | None = None
         self._watch: Watch | None = None
         self._ready: Watch | None = None
         request = spec.request
@@ -137,59 +116,67 @@ class Run:
         )
 
     def summary(
-        self, timing: dict[str, float] | None = None, peaks: bool = True, partners: float = 0.0
-    ) -> dict[str, Any]:
+        self, timing: RunTiming | None = None, peaks: bool = True, partners: float = 0.0
+    ) -> RunResult:
         """The result; `timing` replaces what the events say (slices time themselves, and tell nothing of
         peaks). `partners` are the CPU seconds of arms that lived at the same time.
         """
-        spec = self.spec
-        result = summarize(self.arrivals, self.window)
-        result["identity"] = dataclasses.asdict(self._identity)
-        result["start_sha256"] = spec.start_sha256
-        for model in (*result["models"], result["model"]):
-            if model.get("path", "").startswith(self._moved[0]):
-                model["path"] = self._moved[1] + model["path"][len(self._moved[0]) :]
-        result["timing"] = timing or result["timing"]
-        ended = (
-            self._outcome.seconds if self._outcome else self.arrivals[-1].seconds if self.arrivals else 0.0
+        spec, found = self.spec, summarize(self.arrivals, self.window)
+        found = dataclasses.replace(
+            found,
+            identity=self._identity,
+            start_sha256=spec.start_sha256,
+            models=tuple(self._brought_home(model) for model in found.models),
+            timing=timing or found.timing,
+            clocks=None if timing else clocks(self.arrivals, self.window, self._seconds()),
+            sliced=bool(timing),
+            process=self._end,
+            facts=self._environment["facts"],
+            on_a_card=engine_of(
+                commands.trainer_of(spec.protocol, spec.lineage), found.started.environment
+            ).on_a_card,
         )
-        result["clocks"] = None if timing else clocks(self.arrivals, self.window, ended)
-        result["sliced"] = bool(timing)
-        if result["status"] == "finished" and result["timing"] is None and spec.identity.block >= 0:
-            first = self.window.first + self.window.warm_up
-            result["status"], result["message"] = (
-                "failed",
-                f"it told no progress that could be timed between steps {first} and {self.window.last}",
-            )
-        if self._outcome:
-            result["process"] = dataclasses.asdict(self._outcome)
-            if self._outcome.code != 0 and result["status"] == "finished":
-                result["status"], result["message"] = (
-                    "failed",
-                    f"exit code {self._outcome.code} after finishing",
-                )
         sampler = self._watch.sampler if self._watch else None
-        result.update(memory_record(self.arrivals, sampler, self._outcome, result, stages=peaks))
-        result["facts"] = self._environment["facts"]
-        trainer = commands.trainer_of(spec.protocol, spec.lineage)
-        result["on_a_card"] = engine_of(trainer, result["started"]).on_a_card
+        memory = memory_record(self.arrivals, sampler, self._end, found.peak_bytes, stages=peaks)
+        found = dataclasses.replace(self._doubted(found), **memory)
         if timing:  # the trainer's own clock ran on while it was stopped
-            result |= {"rates": [], "passes": {}}
-        if self._watch:
-            result |= self._seen(self._watch, result, partners)
-        return result
+            found = dataclasses.replace(found, rates=(), passes={})
+        return self._seen(self._watch, found, partners) if self._watch else found
 
-    def _seen(self, watch: Watch, result: dict[str, Any], partners: float) -> dict[str, Any]:
+    def _seconds(self) -> float:
+        if self._end:
+            return self._end.seconds
+        return self.arrivals[-1].seconds if self.arrivals else 0.0
+
+    def _brought_home(self, model: SavedModel) -> SavedModel:
+        work, home = self._moved
+        if not model.path.startswith(work):
+            return model
+        return dataclasses.replace(model, path=home + model.path[len(work) :])
+
+    def _doubted(self, result: RunResult) -> RunResult:
+        """A run that says that it finished has failed all the same if nothing of it could be timed, or if
+        its process ended with an error."""
+        message = ""
+        if result.finished and result.timing is None and self.spec.identity.block >= 0:
+            first = self.window.first + self.window.warm_up
+            message = f"it told no progress that could be timed between steps {first} and {self.window.last}"
+        elif result.finished and self._end and self._end.code != 0:
+            message = f"exit code {self._end.code} after finishing"
+        return dataclasses.replace(result, status="failed", message=message) if message else result
+
+    def _seen(self, watch: Watch, result: RunResult, partners: float) -> RunResult:
         """What was observed from outside; a card counts as used if the run was seen on it, or if its trainer
         works on cards alone.
         """
         last = next((a.seconds for a in reversed(self.arrivals) if isinstance(a.event, Progress)), None)
-        told = result | {"last_progress_seconds": last}
-        record = watch.record(self._outcome, self.spec.folder, partners, told)
-        card = record["card"]
-        return record | {"card_used": bool(card.get("name") and (card.get("seen") or result["on_a_card"]))}
+        told = Told(result.peak_bytes, result.rates, last)
+        seen = watch.record(self._end, self.spec.folder, partners, told)
+        card = seen["card"]
+        used = bool(card.get("name") and (card.get("seen") or result.on_a_card))
+        return dataclasses.replace(result, **seen, card_used=used)
 
-    def record(self, result: dict[str, Any]) -> None:
+    def record(self, result: RunResult) -> None:
         """The last file of the folder: from now on this run counts as ended."""
         self._folder.result(result)
 
@@ -199,8 +186,8 @@ class Run:
 
     @property
     def cpu_seconds(self) -> float:
-        """Of the process that has ended; 0 before."""
-        return self._outcome.cpu_seconds if self._outcome else 0.0
+        """CPU time of the process once it has ended; 0 before."""
+        return self._end.cpu_seconds if self._end else 0.0
 
     def last_step(self) -> int:
         return next((a.event.step for a in reversed(self.arrivals) if isinstance(a.event, Progress)), 0)
@@ -238,5 +225,5 @@ class Run:
         if self._ready:
             self._watch = self._ready.start(pid)
 
-    def _ended(self, outcome: Outcome) -> None:
-        self._outcome = outcome
+    def _ended(self, end: ProcessEnd) -> None:
+        self._end = end

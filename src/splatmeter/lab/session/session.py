@@ -17,17 +17,23 @@ from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan.commands import RunRequest, is_plain
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab, locked
+from splatmeter.lab.record.result import Identity, RunResult
 from splatmeter.lab.record.run_folder import end_orphan
-from splatmeter.lab.session import builds, slices, start
+from splatmeter.lab.session import kept_builds, slices, start
 from splatmeter.lab.session.blocks import REPEATED, SUPERSEDED, claimed, disturbance
 from splatmeter.lab.session.blocks import attempts as attempts
 from splatmeter.lab.session.blocks import done_blocks as done_blocks
 from splatmeter.lab.session.blocks import repetitions as repetitions
+from splatmeter.lab.session.evaluating import Evaluator
 from splatmeter.lab.session.guard import CodeGuard, check_pin
-from splatmeter.lab.session.judge import Judge
-from splatmeter.lab.session.mishaps import longest_run
-from splatmeter.lab.session.plan import ArmPlan, SessionPlan, lineage_of, protocol_of
-from splatmeter.lab.session.run import Identity, Run, RunSpec
+from splatmeter.lab.session.run import Run, RunSpec
+from splatmeter.lab.session.session_plan import (
+    ArmPlan,
+    SessionPlan,
+    lineage_of,
+    protocol_of,
+)
+from splatmeter.lab.session.time_limit import longest_run
 from splatmeter.lab.session.validate import dry_run
 from splatmeter.lab.session.worktree import Built, built
 
@@ -46,14 +52,19 @@ class Beat:
     'found' and 'died'.
     """
     arrival: Arrival | None = None
-    result: dict[str, Any] | None = None
+    result: RunResult | None = None
 
 
 class Session:
     """`beats()` does the work while somebody iterates; closing it ends the child that runs."""
 
     def __init__(
-        self, lab: Lab, plan: SessionPlan, executor: Executor, judge: Judge | None = None, job: str = ""
+        self,
+        lab: Lab,
+        plan: SessionPlan,
+        executor: Executor,
+        evaluator: Evaluator | None = None,
+        job: str = "",
     ) -> None:
         """`job` names the job that this is, where a cluster runs the blocks."""
         self.lab = lab
@@ -62,7 +73,7 @@ class Session:
         self.executor = executor
         self.protocol: Protocol = protocol_of(plan)
         self.folder = plan.folder(lab)
-        self._given_judge = judge
+        self._given_evaluator = evaluator
         self._starts: dict[str, tuple[Path | None, str]] = {}
         """Checkpoint and hash of every scene."""
         self._builds: dict[str, Built] = {}
@@ -101,7 +112,7 @@ class Session:
                 self._starts[scene] = start.checked(self.lab, self.protocol.of_scene(scene), scene)
             for arm in self.plan.arms:
                 self._builds[arm.phase] = self._built(arm)
-                builds.keep(self.folder, arm.phase, self._builds[arm.phase])
+                kept_builds.keep(self.folder, arm.phase, self._builds[arm.phase])
                 for scene in self.plan.scenes(0):
                     self._try_out(arm, scene, runs_here)
         except SplatmeterError as problem:
@@ -146,7 +157,7 @@ class Session:
             result = run.summary()
             run.record(result)
             _refuse_failed(result, run)
-            first_iteration[arm.label] = result["first_iteration_seconds"]
+            first_iteration[arm.label] = result.first_iteration_seconds
             run.discard_output()
         write_json(done, {"time": now(), "first_iteration_seconds": first_iteration})
 
@@ -164,7 +175,7 @@ class Session:
             )
             for place, (arm, scene) in enumerate(order)
         ]
-        results: list[dict[str, Any]] = []
+        results: list[RunResult] = []
         if self.plan.slices:
             results = yield from self._sliced(block, runs, folder)
         else:
@@ -186,25 +197,23 @@ class Session:
         yield Beat(block, self.plan.blocks, "", "block done")
         return False
 
-    def _sliced(
-        self, block: int, runs: list[Run], folder: Path
-    ) -> Generator[Beat, None, list[dict[str, Any]]]:
+    def _sliced(self, block: int, runs: list[Run], folder: Path) -> Generator[Beat, None, list[RunResult]]:
         outcome = slices.Slices(runs, self.plan.slices, self.plan.order_seed + block)
         for run, arrival in outcome.alternate():
             yield self._beat(block, run, "running", arrival)
         write_json(folder / "slices.json", outcome.record(block))
-        results: list[dict[str, Any]] = []
+        results: list[RunResult] = []
         for run in runs:
             partners = sum(other.cpu_seconds for other in runs if other is not run)
             result = run.summary(outcome.timing(run), peaks=False, partners=partners)
             results.append((yield from self._finish(block, run, result)))
         return results
 
-    def _finish(self, block: int, run: Run, result: dict[str, Any]) -> Generator[Beat, None, dict[str, Any]]:
-        if result["status"] == "finished":
+    def _finish(self, block: int, run: Run, result: RunResult) -> Generator[Beat, None, RunResult]:
+        if result.finished:
             yield Beat(block, self.plan.blocks, run.spec.identity.arm, "judging")
-            judge = self._given_judge or Judge(self.lab, run.spec.protocol)
-            judge.complete(result, run.spec)
+            evaluator = self._given_evaluator or Evaluator(self.lab, run.spec.protocol)
+            result = evaluator.complete(result, run.spec)
         run.record(result)
         _refuse_failed(result, run)
         if not (self.plan.keep_models or block == 0):
@@ -261,15 +270,15 @@ def _kept_apart(folder: Path) -> Path:
     return folder
 
 
-def _refuse_failed(result: dict[str, Any], run: Run) -> None:
+def _refuse_failed(result: RunResult, run: Run) -> None:
     """A failed run ends the session: it stays visible, and the block is tried again when resumed."""
-    if result["status"] == "finished":
+    if result.finished:
         return
     tail = _last_line(run.spec.folder / "stderr.txt")
-    reason = result["message"] or result["status"]
+    reason = result.message or result.status
     raise SplatmeterError(
-        f"{run.spec.identity.arm} did not finish: {reason}{f' ({tail})' if tail else ''}."
-        f" Everything it printed is in {run.spec.folder}; `splatmeter lab resume` tries the block again"
+        f"{run.spec.identity.arm} did not finish: {reason.rstrip('.')}{f' ({tail})' if tail else ''}."
+        f" Everything it printed is in {run.spec.folder}; `splatmeter lab resume` tries the block again."
     )
 
 

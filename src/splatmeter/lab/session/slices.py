@@ -14,8 +14,9 @@ from typing import Any
 
 from splatmeter.errors import UsageError
 from splatmeter.events import Progress
-from splatmeter.lab.compare.samples import SliceSample
 from splatmeter.lab.executor import Arrival, signal_group
+from splatmeter.lab.record.result import RunTiming
+from splatmeter.lab.samples.run_sample import SliceSample
 from splatmeter.lab.session.run import Run
 
 
@@ -35,7 +36,7 @@ class Slices:
 
         if not hasattr(signal, "SIGSTOP"):
             raise UsageError(
-                "--slices needs SIGSTOP, which this system does not have; lengthen the runs instead"
+                "--slices needs SIGSTOP, which this system does not have; lengthen the runs instead."
             )
         self.runs = runs
         self.seconds = seconds
@@ -65,7 +66,7 @@ class Slices:
                 self._wake(turn)
                 turn.events.close()  # type: ignore[attr-defined]
 
-    def timing(self, run: Run) -> dict[str, float] | None:
+    def timing(self, run: Run) -> RunTiming | None:
         """The arm's slices together, scaled to the whole window like any run with stretches cut out."""
         mine = [sample for sample in self.samples if sample.arm == run.spec.identity.arm]
         measured = sum(sample.last_step - sample.first_step for sample in mine)
@@ -74,12 +75,7 @@ class Slices:
         window = run.window
         steps = window.last - window.first - window.warm_up
         seconds = sum(sample.seconds for sample in mine) * steps / measured
-        return {
-            "steps": steps,
-            "seconds": seconds,
-            "measured_steps": measured,
-            "steps_per_second": steps / seconds,
-        }
+        return RunTiming(steps, seconds, measured, steps / seconds)
 
     def record(self, block: int) -> dict[str, Any]:
         return {

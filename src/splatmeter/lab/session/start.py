@@ -26,7 +26,9 @@ def path_of(lab: Lab, protocol: Protocol) -> Path | None:
     if not protocol.start_iteration:
         return None
     if not protocol.checkpoint:
-        raise UsageError("start_iteration is set but no checkpoint; name one in [start] of protocol.toml")
+        raise UsageError(
+            "The protocol sets start_iteration but no checkpoint; name one in [start] of protocol.toml."
+        )
     stated = Path(protocol.checkpoint).expanduser()
     return stated if stated.is_absolute() else lab.root / stated
 
@@ -56,7 +58,7 @@ def checked(lab: Lab, protocol: Protocol, scene: str = "") -> tuple[Path | None,
         return None, ""
     if not path.exists():
         raise MissingFile(
-            f"the start checkpoint {path} does not exist; `splatmeter lab prepare` makes it once"
+            f"The start checkpoint {path} does not exist; `splatmeter lab prepare` makes it once."
         )
     found = hash_of(path)
     folder = folder_of(lab, scene)
@@ -64,9 +66,9 @@ def checked(lab: Lab, protocol: Protocol, scene: str = "") -> tuple[Path | None,
     expected = protocol.sha256 or (noted.get("sha256", "") if noted.get("checkpoint") == str(path) else "")
     if expected and expected != found:
         raise CheckpointError(
-            f"the start checkpoint {path} has changed: its hash is {found[:12]}...,"
+            f"The start checkpoint {path} has changed: its hash is {found[:12]}...,"
             f" {expected[:12]}... was used before. Restore it, or start a new lab:"
-            " runs from different starts cannot be compared"
+            " runs from different starts cannot be compared."
         )
     if not expected:
         folder.mkdir(parents=True, exist_ok=True)
@@ -80,9 +82,12 @@ def prepare(lab: Lab, protocol: Protocol, executor: Executor, scene: str = "") -
     """
     target = path_of(lab, protocol)
     if target is None:
-        raise UsageError("this protocol starts every run from the points: there is no checkpoint to make")
+        raise UsageError(
+            "This protocol starts every run from the points: there is no checkpoint to make;"
+            " `splatmeter lab run` needs none."
+        )
     if target.exists():
-        raise UsageError(f"{target} exists already; it is made once and never overwritten")
+        raise UsageError(f"{target} exists already; it is made once and never overwritten.")
     folder = folder_of(lab, scene)
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / ".lock", "the start checkpoint"):
@@ -111,11 +116,12 @@ def _adopt(output: Path, target: Path, protocol: Protocol, ended: object, folder
     if isinstance(ended, Failed) or not isinstance(ended, Finished):
         reason = ended.message if isinstance(ended, Failed) else "it never finished"
         said = folder / "stderr.txt"
-        raise SplatmeterError(f"the start checkpoint could not be made: {reason}; what it said is in {said}")
+        raise SplatmeterError(f"The start checkpoint could not be made: {reason}; what it said is in {said}.")
     made = sorted(output.rglob(f"chkpnt{protocol.start_iteration}*"))
     if not made:
         raise SplatmeterError(
-            f"the trainer finished without writing chkpnt{protocol.start_iteration} into {output}"
+            f"The trainer finished without writing chkpnt{protocol.start_iteration} into {output};"
+            " check what it saves, or name a checkpoint in [start] of protocol.toml."
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     made[0].replace(target)

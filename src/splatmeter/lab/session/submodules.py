@@ -72,17 +72,17 @@ def _updated(source: Path, path: str, commit: str) -> None:
         git(source, "submodule", "--quiet", "update", "--init", "--", path)
     except InputError as problem:
         raise InputError(
-            f"{_missing_text(path, commit, source)}, and git could not fetch it ({problem});"
-            " run `git submodule update --init --recursive` in the trainer's folder while you are online"
+            f"{_missing_text(path, commit, source)}, and git could not fetch it ({str(problem).rstrip('.')});"
+            " run `git submodule update --init --recursive` in the trainer's folder while you are online."
         ) from None
 
 
 def _missing(path: str, commit: str, repository: Path) -> InputError:
     return InputError(
         f"{_missing_text(path, commit, repository)};"
-        " run `git submodule update --init --recursive` in the trainer's folder while you are online"
+        " run `git submodule update --init --recursive` in the trainer's folder while you are online."
     )
 
 
 def _missing_text(path: str, commit: str, where: Path) -> str:
-    return f"the submodule {path} of {where} is needed at {commit[:12]}, which no checkout here has"
+    return f"The submodule {path} of {where} is needed at {commit[:12]}, and no checkout here has it"

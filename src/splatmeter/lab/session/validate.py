@@ -26,7 +26,9 @@ def dry_run(
         answer = _asked([*words, "--dry-run"], directory, environment)
     if answer.returncode:
         lines = answer.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
-        raise UsageError(f"the trainer refuses the options of {name}: {lines[-1]}. Nothing was run")
+        raise UsageError(
+            f"The trainer refuses the options of {name}: {lines[-1].rstrip('.')}. Nothing was run."
+        )
     try:
         memory = json.loads(answer.stdout)["predicted_memory"]
         needed, available = int(memory["planned_bytes"]), int(memory["available_bytes"])
@@ -35,7 +37,7 @@ def dry_run(
     if needed > available:
         raise NotEnoughMemory(
             f"{name} will need about {bytes_text(needed)} and {bytes_text(available)} are available;"
-            " shrink the photos with a larger resolution factor or limit the Gaussians"
+            " shrink the photos with a larger resolution factor or limit the Gaussians."
         )
     return needed
 

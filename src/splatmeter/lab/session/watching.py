@@ -8,21 +8,31 @@ import os
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from splatmeter.lab.audit.speed import slowdown
-from splatmeter.lab.executor import Command, Outcome
+from splatmeter.lab.executor import Command, ProcessEnd
 from splatmeter.lab.monitor import spill
 from splatmeter.lab.monitor.counters import AdapterCounters, adapter_counters
 from splatmeter.lab.monitor.tree import TreeSampler, tree
 from splatmeter.lab.monitor.windows import is_wsl
-from splatmeter.lab.session.cards import CardWatch
-from splatmeter.lab.session.gather import rate_points
-from splatmeter.lab.session.memory import write_samples
+from splatmeter.lab.samples.run_sample import RatePoint
+from splatmeter.lab.samples.slowdown import slowdown
+from splatmeter.lab.session.card_watch import CardWatch
+from splatmeter.lab.session.stage_peaks import write_samples
 
 _CORES = Path("/sys/devices/system/cpu")
 NOT_OBSERVABLE = "not observable"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the run itself said, beside what is seen from outside."""
+
+    peak_bytes: Mapping[str, int] = field(default_factory=dict)
+    rates: tuple[RatePoint, ...] = ()
+    last_progress_seconds: float | None = None
 
 
 class Watch:
@@ -63,14 +73,14 @@ class Watch:
 
     def record(
         self,
-        outcome: Outcome | None,
+        outcome: ProcessEnd | None,
         folder: Path,
         partners: float = 0.0,
-        told: Mapping[str, Any] | None = None,
+        told: Told | None = None,
     ) -> dict[str, Any]:
-        """What else the machine did is a covariate: a block is run again by the protocol's rule on it, and
-        no run is ever dropped afterwards. `partners` are CPU seconds of arms that live at the same time;
-        `told` is what the run itself said.
+        """Fields of the run's result. What else the machine did is a covariate: a block is run again by the
+        protocol's rule on it, and no run is ever dropped afterwards. `partners` are CPU seconds of arms that
+        live at the same time.
         """
         if self.sampler and self.sampler.samples:
             write_samples(folder / "memory.csv", self.sampler.samples)
@@ -81,16 +91,16 @@ class Watch:
             "throttled": self._throttled,
             "card_bytes": self.card.total_bytes if self.card else None,
             "card": self.card.record(folder) if self.card else {},
-            "shared_memory": self._spill(told or {}),
+            "shared_memory": self._spill(told or Told()),
         }
 
-    def _foreign_share(self, outcome: Outcome | None, partners: float) -> float | None:
+    def _foreign_share(self, outcome: ProcessEnd | None, partners: float) -> float | None:
         if outcome is None or self._foreign is None or self._elapsed <= 0 or not outcome.cpu_seconds:
             return None  # a system that does not tell the run's own time cannot tell the others'
         others = self._foreign - outcome.cpu_seconds - partners
         return max(0.0, others / (self._elapsed * (os.cpu_count() or 1)))
 
-    def _spill(self, told: Mapping[str, Any]) -> dict[str, Any]:
+    def _spill(self, told: Told) -> dict[str, Any]:
         """Samples from before the start are the level at rest, those after the last step are the end."""
         counters = self._counters
         samples = counters.busiest() if counters else []
@@ -98,15 +108,15 @@ class Watch:
         if counters is None or not samples or total is None:
             return {"verdict": NOT_OBSERVABLE} | _why(bool(samples))
         idle = [s.shared for s in samples if s.seconds < self._begin and s.shared is not None]
-        end = self._begin + float(told.get("last_progress_seconds") or self._elapsed)
+        end = self._begin + (told.last_progress_seconds or self._elapsed)
         training = [sample for sample in samples if self._begin <= sample.seconds <= end]
         known = spill.Context(
             total,
             idle_shared=idle[-1] if idle else None,
-            reserved=(told.get("peak_bytes") or {}).get("training reserved"),
-            slowdown=slowdown(rate_points(told.get("rates") or ())),
+            reserved=told.peak_bytes.get("training reserved"),
+            slowdown=slowdown(told.rates),
         )
-        found = spill.judge(training, known)
+        found = spill.spill_seen(training, known)
         blind = spill.blind(training, known) and not found.spilled
         peak = max((sample.shared for sample in training if sample.shared is not None), default=None)
         return {
@@ -127,7 +137,7 @@ def _why(samples: bool) -> dict[str, str]:
 
 
 def throttle_count() -> int:
-    """How often a processor has been slowed down because of heat since the start; 0 where nobody counts."""
+    """How often heat has slowed a processor down since the start; 0 where the system does not count."""
     counts = _CORES.glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
     return sum(int(path.read_text() or 0) for path in counts)
 

@@ -15,7 +15,7 @@ from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab, locked
 from splatmeter.lab.session import submodules
-from splatmeter.lab.session.building import Workshop, build
+from splatmeter.lab.session.build_worktree import Workshop, build
 from splatmeter.lab.session.git import call, git
 
 OWN_BUILD = ("{python}", "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", ".")
@@ -92,7 +92,7 @@ def _make_environment(folder: Path) -> None:
 
 
 def _repository(lab: Lab, protocol: Protocol) -> Path:
-    """Of the foreign trainer, or of splatmeter itself."""
+    """Where the sources of the foreign trainer are, or those of splatmeter itself."""
     start = Path(protocol.directory).expanduser() if protocol.directory else Path(__file__).parent
     start = start if start.is_absolute() else lab.root / start
     return Path(git(start, "rev-parse", "--show-toplevel"))
@@ -105,5 +105,5 @@ def _patch(lab: Lab, name: str) -> str:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         raise MissingFile(
-            f"the patch {path} cannot be read; relative patches are seen from the lab's folder"
+            f"The patch {path} cannot be read; relative patches are seen from the lab's folder."
         ) from None

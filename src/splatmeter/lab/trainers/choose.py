@@ -38,7 +38,9 @@ def adapter(trainer: str, listening: Listening) -> Adapter:
         return OpenSplat(*steps, directory=listening.directory)
     if trainer == "generic":
         return Generic(listening.patterns, *steps)
-    raise UsageError(f"{trainer!r} is not a trainer the lab knows")
+    raise UsageError(
+        f"{trainer!r} is not a trainer the lab knows; correct `trainer` in protocol.toml or in the phase."
+    )
 
 
 def guessed(arguments: tuple[str, ...]) -> str:

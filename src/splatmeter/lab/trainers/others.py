@@ -90,9 +90,7 @@ class Generic(Foreign):
         super().__init__(start_step, end_step)
         self.patterns = {name: _compiled(name, pattern) for name, pattern in patterns.items()}
         if "progress" in self.patterns and "step" not in self.patterns["progress"].groupindex:
-            raise UsageError(
-                "the pattern `progress` needs a group named step, for example (?P<step>\\d+)/\\d+"
-            )
+            raise UsageError("The pattern `progress` needs a group named step, such as (?P<step>\\d+)/\\d+.")
 
     def read(self, stream: str, text: str, seconds: float) -> Iterator[Event]:
         for name, pattern in self.patterns.items():
@@ -123,8 +121,8 @@ class Generic(Foreign):
 
 def _compiled(name: str, pattern: str) -> re.Pattern[str]:
     if name not in ("progress", "evaluation", "pause"):
-        raise UsageError(f"{name!r} is not a pattern the lab uses; there are progress, evaluation and pause")
+        raise UsageError(f"{name!r} is not a pattern the lab uses; there are progress, evaluation and pause.")
     try:
         return re.compile(pattern)
     except re.error as problem:
-        raise UsageError(f"the pattern {name!r} is not a regular expression: {problem}") from None
+        raise UsageError(f"The pattern {name!r} is not a regular expression: {problem}.") from None
