@@ -124,6 +124,7 @@ def test_every_command_names_the_nearest_option(
     ("line", "said"),
     [
         ("info", "The argument PATH is missing: a path. See splatmeter info --help"),
+        ("scene undistort", "The argument IN is missing: a path."),
         ("info a b", "'b' is one argument too many."),
         ("train -s x --test-iterations 5 six", "--test-iterations takes whole numbers, not 'six'."),
         ("train -s x --densification mcm", "Did you mean mcmc?"),

@@ -66,7 +66,7 @@ def test_city_makes_a_scene_of_its_size(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ([], 64, "say from-photos, undistort, info, demo or city"),
+        ([], 64, "Say from-photos, undistort, info, demo or city"),
         (["paint"], 64, "'paint' is none of from-photos, undistort, info, demo or city"),
         (["demo"], 64, "OUT"),
         (["demo", "x", "--seed", "many"], 64, "--seed"),

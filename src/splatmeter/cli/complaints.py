@@ -28,6 +28,8 @@ class Field:
     choices: tuple[str, ...] = ()
     many: bool = False
     optional: bool = False
+    shown: str = ""
+    """What help calls a positional argument."""
 
     @property
     def option(self) -> str:
@@ -65,8 +67,10 @@ def fields_of(cls: Any) -> list[Field]:
 def _field(field: dataclasses.Field[Any], hint: Any) -> Field:
     required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     positional = optional = many = False
+    shown = field.name.upper().replace("_", "-")
     while typing.get_origin(hint) is typing.Annotated:
         positional |= any("Positional" in repr(mark) for mark in hint.__metadata__)
+        shown = next((mark.metavar for mark in hint.__metadata__ if getattr(mark, "metavar", None)), shown)
         hint = typing.get_args(hint)[0]
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         optional = True
@@ -75,7 +79,7 @@ def _field(field: dataclasses.Field[Any], hint: Any) -> Field:
         many, hint = True, typing.get_args(hint)[0]
     choices = typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ()
     kind = str if choices else hint
-    return Field(field.name, positional, required, kind, tuple(map(str, choices)), many, optional)
+    return Field(field.name, positional, required, kind, tuple(map(str, choices)), many, optional, shown)
 
 
 def spelled_options(cls: Any) -> set[str]:
@@ -129,7 +133,7 @@ def _wrong_arguments(fields: Sequence[Field], bare: Sequence[str], given: Collec
         return f"{bare[len(places)][:60]!r} is one argument too many."
     for number, field in enumerate(places):
         if field.required and number >= len(bare):
-            return f"The argument {field.name.upper().replace('_', '-')} is missing: {field.wanted}."
+            return f"The argument {field.shown} is missing: {field.wanted}."
     for field in fields:
         if field.required and not field.positional and field.name not in given:
             return f"The option {field.option} is required: {field.wanted}."
