@@ -12,7 +12,9 @@ constexpr int kBatch = 8;  // one vector; more were slower: they share the first
 
 // Down a column alpha is 2^(constant - down e^2), so the ratio of neighbouring rows changes by a constant factor:
 // value(y+1) = value(y) r(y),  r(y+1) = r(y) 2^(-2 down). One multiplication a row instead of an exponential.
-struct alignas(64) Start { float value[8], ratio[8]; };  // side by side, so that both are one vector of sixteen
+struct alignas(64) Start {
+  float value[8], ratio[8];
+};  // side by side, so that both are one vector of sixteen
 
 // Most items are smooth. Capped ones may exceed the largest alpha allowed; steep ones fall too fast for the
 // recurrence, and each of their rows gets its own exponential.
@@ -26,7 +28,9 @@ struct alignas(64) Batch {
   ItemKind kind[kBatch * kStrips];
 };
 
-struct LiveRows { uint8_t begin[kStrips], end[kStrips]; };  // from the first to after the last with a live pixel, per strip
+struct LiveRows {
+  uint8_t begin[kStrips], end[kStrips];
+};  // from the first to after the last with a live pixel, per strip
 INLINE LiveRows all_rows() {
   LiveRows live = {};
   for (int s = 0; s < kStrips; s++) live.end[s] = kTile;
@@ -45,8 +49,10 @@ INLINE i8 exceeds(f8 value, float limit) {
 // whatever caught the light is blended. That is less work a row, too: the transmittance alone tells who is dead.
 template <class Body>
 INLINE void with_end_of_light(const Settings& settings, Body&& body) {
-  if (settings.light_cut > 0) body(std::true_type());
-  else body(std::false_type());
+  if (settings.light_cut > 0)
+    body(std::true_type());
+  else
+    body(std::false_type());
 }
 
 // Tile state is [strip][row][planes][8 pixels]; plane 0 is the transmittance, whose sign bit marks a dead pixel, or
@@ -105,7 +111,8 @@ INLINE Item* append_items(i8* word, int n, Item* items, uint8_t* counts) {
 static_assert(sizeof(Item) == 4 && kStrips == 4, "items are made as words, four to a Gaussian");
 
 // Gathers n Gaussians of a tile whose first pixel's centre is (origin_x, origin_y), and leaves their records as columns.
-INLINE void gather_batch(const Splat* splats, const Pair* pairs, int n, float origin_x, float origin_y, Batch& batch, f8* g, f8* g2) {
+INLINE void gather_batch(const Splat* splats, const Pair* pairs, int n, float origin_x, float origin_y, Batch& batch,
+                         f8* g, f8* g2) {
   for (int l = 0; l < kBatch; l++) {
     const float* splat = &splats[pairs[l < n ? l : n - 1].place].x;
     g[l] = load(splat), g2[l] = load(splat + 8);
@@ -113,12 +120,15 @@ INLINE void gather_batch(const Splat* splats, const Pair* pairs, int n, float or
   transpose(g), transpose(g2);
   g[0] -= origin_x, g[1] -= origin_y;
   store(batch.x, g[0]), store(batch.y, g[1]), store(batch.across, g[2]), store(batch.tilt, g[3]);
-  store(batch.down, g[4]), store(batch.log2_opacity, g[5]), store(batch.red, g[7]), store(batch.green, g2[0]), store(batch.blue, g2[1]);
+  store(batch.down, g[4]), store(batch.log2_opacity, g[5]), store(batch.red, g[7]), store(batch.green, g2[0]),
+      store(batch.blue, g2[1]);
   store(batch.curvature, exp2_of(maximum(-2 * g[4], all(-126.f))));
 }
 
 // One strip's eight columns at the item's first row.
-struct Columns { f8 dx, constant, e; };
+struct Columns {
+  f8 dx, constant, e;
+};
 INLINE Columns columns_of(const Batch& batch, Item item) {
   const int k = item.member;
   f8 dx = lane_numbers() + (8.f * item.strip - batch.x[k]);
@@ -143,12 +153,18 @@ INLINE void start_items(const Item* items, int count, Batch& batch) {
   }
 }
 
-template <ItemKind K> struct KindConstant { static constexpr ItemKind value = K; };
+template <ItemKind K>
+struct KindConstant {
+  static constexpr ItemKind value = K;
+};
 template <class Body>
 INLINE void with_kind(ItemKind kind, Body&& body) {
-  if (__builtin_expect(kind == kSmooth, 1)) body(KindConstant<kSmooth>());
-  else if (kind == kCapped) body(KindConstant<kCapped>());
-  else body(KindConstant<kSteep>());
+  if (__builtin_expect(kind == kSmooth, 1))
+    body(KindConstant<kSmooth>());
+  else if (kind == kCapped)
+    body(KindConstant<kCapped>());
+  else
+    body(KindConstant<kSteep>());
 }
 
 // Runs row(y, alpha before the cap, e) over the rows of the batch's item number j.

@@ -10,15 +10,25 @@
 namespace splat {
 
 #if defined(SPLAT_AVX512)
-namespace avx512 { extern const Kernels table; }
+namespace avx512 {
+extern const Kernels table;
+}
 #endif
 #if defined(SPLAT_X86)
-namespace avx2 { extern const Kernels table; }
-namespace baseline { extern const Kernels table; }
+namespace avx2 {
+extern const Kernels table;
+}
+namespace baseline {
+extern const Kernels table;
+}
 #elif defined(SPLAT_NEON)
-namespace neon { extern const Kernels table; }
+namespace neon {
+extern const Kernels table;
+}
 #else
-namespace baseline { extern const Kernels table; }
+namespace baseline {
+extern const Kernels table;
+}
 #endif
 
 namespace {
@@ -32,13 +42,14 @@ std::string note;
 #if defined(SPLAT_X86)
 // The compiler's own test looks at the processor and at the registers that the system saves.
 bool runs_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2");
 }
 #endif
 #if defined(SPLAT_AVX512)
 bool runs_avx512() {
-  return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 #endif
 
@@ -111,8 +122,11 @@ bool force_kernels(const char* name) {
 }
 
 size_t Engine::workspace_bytes() const {
-  return splats.bytes() + boxes.bytes() + rows.bytes() + depth_keys[0].bytes() + depth_keys[1].bytes() + depth_order.bytes() +
-         chunks.bytes() + histograms.bytes() + tile_counts.bytes() + tile_begin.bytes() + runs.bytes() + pairs.bytes() + tile_end.bytes() + items.bytes() + item_counts.bytes() + pair_gradients.bytes() + window_planes.bytes() + window_rows.bytes() + loss_sums.bytes() + exposure_sums.bytes() + step_images.bytes();
+  return splats.bytes() + boxes.bytes() + rows.bytes() + depth_keys[0].bytes() + depth_keys[1].bytes() +
+         depth_order.bytes() + chunks.bytes() + histograms.bytes() + tile_counts.bytes() + tile_begin.bytes() +
+         runs.bytes() + pairs.bytes() + tile_end.bytes() + items.bytes() + item_counts.bytes() +
+         pair_gradients.bytes() + window_planes.bytes() + window_rows.bytes() + loss_sums.bytes() +
+         exposure_sums.bytes() + step_images.bytes();
 }
 
 }  // namespace splat

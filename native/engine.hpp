@@ -28,11 +28,13 @@ struct Settings {
 };
 
 // Steps of Adam without gradient that rows not seen for a while still owe; see Pending in backends/lazy_adam.py.
-struct Owed { float drift, mean_drift, first_decay, second_decay; };
+struct Owed {
+  float drift, mean_drift, first_decay, second_decay;
+};
 struct Pending {
   int step = 0;
-  const Owed* by_age = nullptr;         // [kPendingAges]; null: nothing is ever owed
-  float rates[kOptimized] = {};         // per geometry column; 1 for means, whose rate is in mean_drift
+  const Owed* by_age = nullptr;  // [kPendingAges]; null: nothing is ever owed
+  float rates[kOptimized] = {};  // per geometry column; 1 for means, whose rate is in mean_drift
   float rate_dc = 0, rate_rest = 0;
 };
 
@@ -48,15 +50,15 @@ struct AdamStep {
   float rates[kOptimized] = {}, rate_dc = 0, rate_rest = 0;
   float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-15f;
   float rest1 = 0.1f, rest2 = 0.001f;  // 1 - beta, rounded once; the rates contain 1 / (1 - beta1^number)
-  float second_correction = 1;  // 1 / sqrt(1 - beta2^number)
+  float second_correction = 1;         // 1 / sqrt(1 - beta2^number)
 };
 
 // See Exploration in backends/kernels.py; distances are rates times steps.
 struct Exploration {
-  uint32_t keys[5] = {};            // name the random numbers
-  float noise = 0;                  // times the gate and the covariance: of a standard normal draw
+  uint32_t keys[5] = {};  // name the random numbers
+  float noise = 0;        // times the gate and the covariance: of a standard normal draw
   float opacity_weight = 0, scale_weight = 0, opacity_distance = 0, scale_distance = 0;
-  float second_correction = 1;      // 1 / (1 - beta2^number)
+  float second_correction = 1;  // 1 / (1 - beta2^number)
 };
 
 struct GradientArrays {  // the unfused backward's output
@@ -79,7 +81,11 @@ static_assert(sizeof(Splat) == 64);
 // Rows of the table are projected in chunks. The visible ones of a chunk follow each other from its beginning on: their
 // places. Splats, boxes and keys are found by place, so that no cache line is fetched for what nobody sees.
 constexpr int kChunk = 2048;
-struct Chunk { int count, tile_rows; uint32_t nearest, farthest; uint64_t slots, first_slot; };
+struct Chunk {
+  int count, tile_rows;
+  uint32_t nearest, farthest;
+  uint64_t slots, first_slot;
+};
 
 // Tiles touched by the bounding box. Each of them has a slot for its gradient, counted from the chunk's first one, so that
 // the update reads one after the other; the last ones stay unused where the ellipse does not fill its box.
@@ -89,17 +95,30 @@ struct alignas(16) TileBox {
 };
 constexpr uint64_t kMostSlots = UINT32_MAX;
 
-struct TileRun { uint32_t tile, length; };     // neighbouring tiles in one row of tiles
-struct BinPart { int begin, end; TileRun* runs; uint32_t* counts; };  // counts per tile, then places to write to
-struct Pair { uint32_t place, slot; };         // one Gaussian in one tile, and where its gradient goes
-struct Item { uint8_t member, strip, y0, y1; };  // rows y0 to y1 of a strip of eight columns, for one of a batch of pairs
+struct TileRun {
+  uint32_t tile, length;
+};  // neighbouring tiles in one row of tiles
+struct BinPart {
+  int begin, end;
+  TileRun* runs;
+  uint32_t* counts;
+};  // counts per tile, then places to write to
+struct Pair {
+  uint32_t place, slot;
+};  // one Gaussian in one tile, and where its gradient goes
+struct Item {
+  uint8_t member, strip, y0, y1;
+};  // rows y0 to y1 of a strip of eight columns, for one of a batch of pairs
 
 constexpr int kPairWidth = 12;  // floats of gradient per pair: 3 colour, 6 moments of q in (dx, e), absolute, 2 unused
 
 enum Pass { kProject, kSort, kBin, kBlendForward, kLoss, kBlendBackward, kUpdate, kPasses };
-inline constexpr const char* kPassNames[kPasses] = {"project", "sort", "bin", "blend forward", "loss", "blend backward", "update"};
+inline constexpr const char* kPassNames[kPasses] = {"project", "sort",           "bin",   "blend forward",
+                                                    "loss",    "blend backward", "update"};
 
-struct LossValue { double l1, ssim; };
+struct LossValue {
+  double l1, ssim;
+};
 
 // How a photo was exposed: its colours are `transform` (3x4, row by row; the last column is added) times the picture's.
 struct Exposure {
@@ -125,31 +144,31 @@ struct Engine {
   Buffer<uint32_t> depth_order;    // places, front to back
   int chunk_count = 0, visible_count = 0;
   uint32_t nearest = 0, farthest = 0;  // depths, as bits
-  size_t tile_rows_touched = 0;    // by all bounding boxes together: at most so many runs
+  size_t tile_rows_touched = 0;        // by all bounding boxes together: at most so many runs
 
   // binning
   int tile_columns = 0, tile_rows = 0;
   Buffer<uint32_t> histograms, tile_counts, tile_begin;
-  Buffer<BinPart> parts;           // ranges of the depth order
-  Buffer<TileRun> runs;            // per part, in the order of its Gaussians
-  Buffer<Pair> pairs;              // by tile, front to back
+  Buffer<BinPart> parts;  // ranges of the depth order
+  Buffer<TileRun> runs;   // per part, in the order of its Gaussians
+  Buffer<Pair> pairs;     // by tile, front to back
   uint32_t pair_count = 0;
   uint64_t slot_count = 0;
 
   // blending
-  Buffer<uint32_t> tile_end;       // first list position that no live pixel needed
-  Buffer<Item> items;              // what forward blended, from kStrips times the tile's first pair on: backward does the same
-  Buffer<uint8_t> item_counts;     // of each pair
-  Buffer<float> pair_gradients;    // [slots, kPairWidth]
+  Buffer<uint32_t> tile_end;  // first list position that no live pixel needed
+  Buffer<Item> items;  // what forward blended, from kStrips times the tile's first pair on: backward does the same
+  Buffer<uint8_t> item_counts;   // of each pair
+  Buffer<float> pair_gradients;  // [slots, kPairWidth]
   const float *color = nullptr, *transmittance = nullptr;
-  const float* unmix = nullptr;    // an exposure's transform that the picture's gradient has not in it yet
+  const float* unmix = nullptr;  // an exposure's transform that the picture's gradient has not in it yet
 
   // loss
   Buffer<float> window_planes, window_rows;
-  Buffer<LossValue> loss_sums;      // by channel and block of rows
-  Buffer<double> exposure_sums;     // by channel and block of rows, four each
+  Buffer<LossValue> loss_sums;   // by channel and block of rows
+  Buffer<double> exposure_sums;  // by channel and block of rows, four each
 
-  Buffer<float> step_images;        // of a training step: colour, its gradient, transmittance
+  Buffer<float> step_images;  // of a training step: colour, its gradient, transmittance
 
   double seconds[kPasses] = {};
   size_t workspace_bytes() const;
@@ -167,18 +186,20 @@ struct Kernels {
   void (*gradients)(Engine&, const GradientArrays&);
   void (*adam)(ThreadPool&, Table&, const float* geometry, const float* harmonics, const AdamStep&);
   void (*settle)(ThreadPool&, Table&);
-  LossValue (*loss)(Engine&, int width, int height, const float* image, const uint8_t* photo, float ssim_weight, float* gradient, Exposure*);
+  LossValue (*loss)(Engine&, int width, int height, const float* image, const uint8_t* photo, float ssim_weight,
+                    float* gradient, Exposure*);
   void (*sampling_distance)(ThreadPool&, int count, const float* means, int cameras, const Camera*, float* distance);
   void (*explore)(ThreadPool&, Table&, const Exploration&);
 };
 
-const Kernels& kernels();                          // the best this machine can run, or the forced one
-bool force_kernels(const char* name);              // false: unknown, or this machine cannot run it
+const Kernels& kernels();              // the best this machine can run, or the forced one
+bool force_kernels(const char* name);  // false: unknown, or this machine cannot run it
 int available_kernels(const Kernels* list[4]);
 
 // Passes that gain nothing from wide vectors.
 void neighbour_distance(ThreadPool&, int count, const float* points, float* mean_squared);
 void morton_order(ThreadPool&, int count, const float* means, int stride, int64_t* order);
-void take_rows(ThreadPool&, int rows, int width, const float* from, const int64_t* source, const bool* zeroed, float* to);
+void take_rows(ThreadPool&, int rows, int width, const float* from, const int64_t* source, const bool* zeroed,
+               float* to);
 
 }  // namespace splat

@@ -6,11 +6,13 @@ namespace splat {
 
 Exposure exposure_of(const Exposures& exposures, int photo) {
   Exposure exposure{};
-  for (int k = 0; k < kExposureWidth; k++) exposure.transform[k] = float(exposures.transforms[size_t(photo) * kExposureWidth + k]);
+  for (int k = 0; k < kExposureWidth; k++)
+    exposure.transform[k] = float(exposures.transforms[size_t(photo) * kExposureWidth + k]);
   return exposure;
 }
 
-void learn_exposure(Exposures& exposures, const ExposureStep& step, const double* gradient, const AdamConstants& constants) {
+void learn_exposure(Exposures& exposures, const ExposureStep& step, const double* gradient,
+                    const AdamConstants& constants) {
   const auto [beta1, beta2, epsilon] = constants;
   const size_t row = size_t(step.photo) * kExposureWidth;
   double* transform = exposures.transforms + row;
@@ -25,7 +27,8 @@ void learn_exposure(Exposures& exposures, const ExposureStep& step, const double
     const double moved = step.rate * (first / first_correction) / (std::sqrt(second / second_correction) + epsilon);
     transform[k] -= moved;
     const double shared = moved / exposures.count;  // the mean over all photos stays where it is
-    for (int photo = 0; photo < exposures.count; photo++) exposures.transforms[size_t(photo) * kExposureWidth + k] += shared;
+    for (int photo = 0; photo < exposures.count; photo++)
+      exposures.transforms[size_t(photo) * kExposureWidth + k] += shared;
   }
 }
 

@@ -10,13 +10,13 @@ constexpr int kExposureWidth = 12;  // 3x4, row by row
 struct Exposures {
   int count = 0;
   double *transforms = nullptr, *first = nullptr, *second = nullptr;  // [count, 12]; Adam's moments beside them
-  double* visits = nullptr;                                          // [count] steps that saw the photo
+  double* visits = nullptr;                                           // [count] steps that saw the photo
 };
 
 struct ExposureStep {
-  int photo = -1;       // none: pictures are compared as they are
+  int photo = -1;  // none: pictures are compared as they are
   double rate = 0;
-  double pull = 0;      // weight in the loss of the squared distance from the identity
+  double pull = 0;  // weight in the loss of the squared distance from the identity
 };
 
 Exposure exposure_of(const Exposures&, int photo);

@@ -6,19 +6,19 @@
 namespace splat::SPLAT_LEVEL {
 
 struct Projection {
-  f8 tx, ty, tz, inverse_z;          // mean in camera axes
-  f8 slope_x, slope_y;               // x/z and y/z, frozen outside the image's surroundings
-  i8 free_x, free_y;                 // where they are not frozen
+  f8 tx, ty, tz, inverse_z;  // mean in camera axes
+  f8 slope_x, slope_y;       // x/z and y/z, frozen outside the image's surroundings
+  i8 free_x, free_y;         // where they are not frozen
   f8 quaternion[4], inverse_norm;
-  f8 opacity;                        // sigmoid of the stored logit
-  f8 scale_ratio[3];                 // s / s', raw over filtered scale
+  f8 opacity;         // sigmoid of the stored logit
+  f8 scale_ratio[3];  // s / s', raw over filtered scale
   f8 filtered_scale[3];
-  f8 axes[9];                        // M = R(q) diag(s'), row-major
-  f8 to_screen[6];                   // T = J W, 2x3
-  f8 footprint[6];                   // A = T M, 2x3: the covariance on screen is A At
-  f8 normal[3];                      // A0 x A1: its square is the determinant before the 2D filter, exactly
+  f8 axes[9];       // M = R(q) diag(s'), row-major
+  f8 to_screen[6];  // T = J W, 2x3
+  f8 footprint[6];  // A = T M, 2x3: the covariance on screen is A At
+  f8 normal[3];     // A0 x A1: its square is the determinant before the 2D filter, exactly
   f8 det_before, det_after;
-  f8 a, b, c;                        // covariance on screen, 2D filter included
+  f8 a, b, c;  // covariance on screen, 2D filter included
 };
 
 INLINE f8 dot3(const f8* u, const f8* v) { return u[0] * v[0] + u[1] * v[1] + u[2] * v[2]; }
@@ -75,7 +75,8 @@ INLINE void screen_matrix(const Camera& camera, Projection& o) {
 INLINE void footprint(const Settings& settings, Projection& o) {
   const f8 *T = o.to_screen, *M = o.axes;
   for (int r = 0; r < 2; r++)
-    for (int j = 0; j < 3; j++) o.footprint[3 * r + j] = T[3 * r] * M[j] + T[3 * r + 1] * M[3 + j] + T[3 * r + 2] * M[6 + j];
+    for (int j = 0; j < 3; j++)
+      o.footprint[3 * r + j] = T[3 * r] * M[j] + T[3 * r + 1] * M[3 + j] + T[3 * r + 2] * M[6 + j];
   const f8 *A0 = o.footprint, *A1 = o.footprint + 3;
   const float k = settings.kernel_size;
   cross3(A0, A1, o.normal);
@@ -133,7 +134,9 @@ INLINE Owed owed_at(const Pending& pending, int age) {
   return oldest;
 }
 
-struct OwedColumns { f8 drift, mean_drift, first_decay, second_decay; };
+struct OwedColumns {
+  f8 drift, mean_drift, first_decay, second_decay;
+};
 
 // What the eight rows owe; false if none of them is behind.
 INLINE bool owed_by(const Pending& pending, const f8* column, OwedColumns& owed) {
@@ -146,8 +149,10 @@ INLINE bool owed_by(const Pending& pending, const f8* column, OwedColumns& owed)
   Owed old[8];  // of rows whose age no list has
   for (int l = 0; l < 8; l++) {
     const int age = age_of(pending, last[l]);
-    if (__builtin_expect(age < kPendingAges, 1)) at[l] = pending.by_age + age;
-    else old[l] = owed_at(pending, age), at[l] = &old[l];
+    if (__builtin_expect(age < kPendingAges, 1))
+      at[l] = pending.by_age + age;
+    else
+      old[l] = owed_at(pending, age), at[l] = &old[l];
   }
   static_assert(sizeof(Owed) == 4 * sizeof(float));
   load_quads([&](int l) { return (const float*)at[l]; }, part);
@@ -157,7 +162,8 @@ INLINE bool owed_by(const Pending& pending, const f8* column, OwedColumns& owed)
 
 // Geometry columns as dense Adam would have them now.
 INLINE void catch_up_geometry(const Pending& pending, const OwedColumns& owed, const f8* first, f8* column) {
-  for (int j = 0; j < kOptimized; j++) column[j] -= first[j] * (pending.rates[j] * (j < 3 ? owed.mean_drift : owed.drift));
+  for (int j = 0; j < kOptimized; j++)
+    column[j] -= first[j] * (pending.rates[j] * (j < 3 ? owed.mean_drift : owed.drift));
 }
 
 // One row of harmonics as dense Adam would have it now, `chunks` vectors of it.

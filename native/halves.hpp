@@ -21,18 +21,20 @@ struct Halves {
   FORCED friend Halves operator<<(Halves v, int bits) { return {v.low << bits, v.high << bits}; }
   FORCED friend Halves operator>>(Halves v, int bits) { return {v.low >> bits, v.high >> bits}; }
 
-#define OPERATOR(op, Result, Part)                                                                                        \
-  FORCED friend Result operator op(Halves a, Halves b) { return {(Part)(a.low op b.low), (Part)(a.high op b.high)}; }     \
-  FORCED friend Result operator op(Halves a, Lane b) { return {(Part)(a.low op b), (Part)(a.high op b)}; }                \
+#define OPERATOR(op, Result, Part)                                                                                    \
+  FORCED friend Result operator op(Halves a, Halves b) { return {(Part)(a.low op b.low), (Part)(a.high op b.high)}; } \
+  FORCED friend Result operator op(Halves a, Lane b) { return {(Part)(a.low op b), (Part)(a.high op b)}; }            \
   FORCED friend Result operator op(Lane a, Halves b) { return {(Part)(a op b.low), (Part)(a op b.high)}; }
-#define ARITHMETIC(op)       \
-  OPERATOR(op, Halves, Four) \
-  template <class Right>     \
-  FORCED Halves& operator op##=(Right b) { return *this = *this op b; }
+#define ARITHMETIC(op)                     \
+  OPERATOR(op, Halves, Four)               \
+  template <class Right>                   \
+  FORCED Halves& operator op##=(Right b) { \
+    return *this = *this op b;             \
+  }
 #define COMPARISON(op) OPERATOR(op, Halves<int32_t>, Mask)
-  ARITHMETIC(+) ARITHMETIC(-) ARITHMETIC(*) ARITHMETIC(/)
-  ARITHMETIC(&) ARITHMETIC(|) ARITHMETIC(^)
-  COMPARISON(<) COMPARISON(<=) COMPARISON(>) COMPARISON(>=) COMPARISON(==) COMPARISON(!=)
+  ARITHMETIC(+)
+  ARITHMETIC(-) ARITHMETIC(*) ARITHMETIC(/) ARITHMETIC(&) ARITHMETIC(|) ARITHMETIC(^) COMPARISON(<) COMPARISON(<=)
+      COMPARISON(>) COMPARISON(>=) COMPARISON(==) COMPARISON(!=)
 #undef COMPARISON
 #undef ARITHMETIC
 #undef OPERATOR
@@ -58,14 +60,17 @@ INLINE f8 square_root(f8 a) { return {(f4)_mm_sqrt_ps(a.low), (f4)_mm_sqrt_ps(a.
 INLINE f8 round_down(f8 a) { return {(f4)_mm_floor_ps(a.low), (f4)_mm_floor_ps(a.high)}; }
 INLINE f8 round_up(f8 a) { return {(f4)_mm_ceil_ps(a.low), (f4)_mm_ceil_ps(a.high)}; }
 INLINE f8 choose(i8 mask, f8 yes, f8 no) {
-  return {(f4)_mm_blendv_ps(no.low, yes.low, (__m128)mask.low), (f4)_mm_blendv_ps(no.high, yes.high, (__m128)mask.high)};
+  return {(f4)_mm_blendv_ps(no.low, yes.low, (__m128)mask.low),
+          (f4)_mm_blendv_ps(no.high, yes.high, (__m128)mask.high)};
 }
 INLINE int sign_bits(i8 mask) { return _mm_movemask_ps((__m128)mask.low) | _mm_movemask_ps((__m128)mask.high) << 4; }
 #else
 // Not the processor's own minimum: of a number and no number, x86 takes the second, and so do we everywhere.
 INLINE f8 minimum(f8 a, f8 b) { return {a.low < b.low ? a.low : b.low, a.high < b.high ? a.high : b.high}; }
 INLINE f8 maximum(f8 a, f8 b) { return {a.low > b.low ? a.low : b.low, a.high > b.high ? a.high : b.high}; }
-INLINE f8 choose(i8 mask, f8 yes, f8 no) { return {mask.low < 0 ? yes.low : no.low, mask.high < 0 ? yes.high : no.high}; }
+INLINE f8 choose(i8 mask, f8 yes, f8 no) {
+  return {mask.low < 0 ? yes.low : no.low, mask.high < 0 ? yes.high : no.high};
+}
 #if defined(__aarch64__)
 INLINE f8 bytes_to_float(uint64_t eight) {
   const uint16x8_t wide = vmovl_u8(vcreate_u8(eight));
@@ -79,11 +84,31 @@ INLINE int sign_bits(i8 mask) {
   return vaddvq_s32((int32x4_t)(low | high));
 }
 #else
-INLINE f8 bytes_to_float(uint64_t eight) { f8 r; for (int l = 0; l < 8; l++) r[l] = float(eight >> 8 * l & 255); return r; }
-INLINE f8 square_root(f8 a) { f8 r; for (int l = 0; l < 8; l++) r[l] = __builtin_sqrtf(a[l]); return r; }
-INLINE f8 round_down(f8 a) { f8 r; for (int l = 0; l < 8; l++) r[l] = __builtin_floorf(a[l]); return r; }
-INLINE f8 round_up(f8 a) { f8 r; for (int l = 0; l < 8; l++) r[l] = __builtin_ceilf(a[l]); return r; }
-INLINE int sign_bits(i8 mask) { int r = 0; for (int l = 0; l < 8; l++) r |= (mask[l] < 0) << l; return r; }
+INLINE f8 bytes_to_float(uint64_t eight) {
+  f8 r;
+  for (int l = 0; l < 8; l++) r[l] = float(eight >> 8 * l & 255);
+  return r;
+}
+INLINE f8 square_root(f8 a) {
+  f8 r;
+  for (int l = 0; l < 8; l++) r[l] = __builtin_sqrtf(a[l]);
+  return r;
+}
+INLINE f8 round_down(f8 a) {
+  f8 r;
+  for (int l = 0; l < 8; l++) r[l] = __builtin_floorf(a[l]);
+  return r;
+}
+INLINE f8 round_up(f8 a) {
+  f8 r;
+  for (int l = 0; l < 8; l++) r[l] = __builtin_ceilf(a[l]);
+  return r;
+}
+INLINE int sign_bits(i8 mask) {
+  int r = 0;
+  for (int l = 0; l < 8; l++) r |= (mask[l] < 0) << l;
+  return r;
+}
 #endif
 #endif
 
@@ -140,5 +165,6 @@ INLINE f8 sums_of(const f8* v) {  // lane i of the result is the sum of v[i]
   f8 columns[8];
   memcpy(columns, v, sizeof columns);
   transpose(columns);
-  return ((columns[0] + columns[1]) + (columns[2] + columns[3])) + ((columns[4] + columns[5]) + (columns[6] + columns[7]));
+  return ((columns[0] + columns[1]) + (columns[2] + columns[3])) +
+         ((columns[4] + columns[5]) + (columns[6] + columns[7]));
 }

@@ -20,7 +20,8 @@ namespace {
 
 // How much higher the rates other than the means' were one step before; exactly 1 where they stay.
 double fallen(const Rates& before, const Rates& now) {
-  const double sums[2] = {before.dc + before.opacity + before.scale + before.rotation, now.dc + now.opacity + now.scale + now.rotation};
+  const double sums[2] = {before.dc + before.opacity + before.scale + before.rotation,
+                          now.dc + now.opacity + now.scale + now.rotation};
   return sums[0] != 0 && sums[1] != 0 ? sums[0] / sums[1] : 1;
 }
 
@@ -37,7 +38,8 @@ void LazyAdam::advance(const Rates& now) {
   steps++;
   const double correction = std::sqrt(1 - std::pow(constants.beta2, steps)) / (1 - std::pow(constants.beta1, steps));
   double older[2 * kPendingAges];
-  one_step_older(kPendingAges, drifts, fading, correction, now.mean * correction, begun ? fallen(rates, now) : 1, older);
+  one_step_older(kPendingAges, drifts, fading, correction, now.mean * correction, begun ? fallen(rates, now) : 1,
+                 older);
   std::memcpy(drifts, older, sizeof drifts);
   rates = now, begun = true;
   tabulate();

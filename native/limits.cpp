@@ -30,62 +30,68 @@ double shortest(Body&& body) {
 }
 
 // Latency times throughput independent chains keep both multipliers busy; all of them stay in registers.
-#define MULTIPLY_ADD_LOOP(name, target, floats, chains)                                                   \
-  target float name(int64_t rounds, float seed) {                                                         \
-    typedef float Vector __attribute__((vector_size(4 * floats)));                                        \
-    Vector sum[chains], factor = Vector{} + (0.999f + 1e-6f * seed), term = Vector{} + 1e-3f * seed;      \
-    for (int k = 0; k < chains; k++) sum[k] = Vector{} + (seed + k);                                      \
-    for (int64_t i = 0; i < rounds; i++) {                                                                \
-      _Pragma("GCC unroll 32") for (int k = 0; k < chains; k++) sum[k] = sum[k] * factor + term;          \
-    }                                                                                                     \
-    float total = 0;                                                                                      \
-    for (int k = 0; k < chains; k++)                                                                      \
-      for (int l = 0; l < floats; l++) total += sum[k][l];                                                \
-    return total;                                                                                         \
+#define MULTIPLY_ADD_LOOP(name, target, floats, chains)                                              \
+  target float name(int64_t rounds, float seed) {                                                    \
+    typedef float Vector __attribute__((vector_size(4 * floats)));                                   \
+    Vector sum[chains], factor = Vector{} + (0.999f + 1e-6f * seed), term = Vector{} + 1e-3f * seed; \
+    for (int k = 0; k < chains; k++) sum[k] = Vector{} + (seed + k);                                 \
+    for (int64_t i = 0; i < rounds; i++) {                                                           \
+      _Pragma("GCC unroll 32") for (int k = 0; k < chains; k++) sum[k] = sum[k] * factor + term;     \
+    }                                                                                                \
+    float total = 0;                                                                                 \
+    for (int k = 0; k < chains; k++)                                                                 \
+      for (int l = 0; l < floats; l++) total += sum[k][l];                                           \
+    return total;                                                                                    \
   }
 
 // What blend_forward.cpp does with a row, on as many as fit the first-level cache beside other things.
 constexpr int kHotRows = 64, kRowOperations = 21;
-#define BLENDED_ROWS_LOOP(name, target)                                                                    \
-  target float name(int64_t rounds, float seed) {                                                         \
-    typedef float Vector __attribute__((vector_size(32)));                                                \
-    typedef int32_t Bits __attribute__((vector_size(32)));                                                \
-    alignas(64) Vector state[kHotRows][4];                                                                \
-    for (auto& row : state)                                                                               \
-      for (Vector& plane : row) plane = Vector{} + 1.f;                                                   \
-    const Vector ratio0 = Vector{} + (0.999f + 1e-6f * seed), curvature = Vector{} + 0.9999f;              \
-    const Vector red = Vector{} + seed, green = red * 0.5f, blue = red * 0.25f;                            \
-    for (int64_t i = 0; i < rounds; i++) {                                                                \
-      Vector value = Vector{} + 0.01f, ratio = ratio0;                                                    \
-      for (auto& row : state) {                                                                           \
-        const Vector T = row[0], alpha = (Vector)(((Bits)value > 0x3b808081) & (Bits)value);               \
-        Vector weight = alpha * T;                                                                        \
-        const Vector left = T - weight;                                                                   \
-        const Bits live = (Bits)left > 0x38d1b717;                                                        \
-        weight = (Vector)(live & (Bits)weight);                                                           \
-        row[0] = (Vector)((live & (Bits)left) | (~live & ((Bits)T | INT32_MIN)));                         \
-        row[1] += weight * red, row[2] += weight * green, row[3] += weight * blue;                        \
-        value *= ratio, ratio *= curvature;                                                               \
-      }                                                                                                   \
-    }                                                                                                     \
-    return state[0][1][0] + state[kHotRows - 1][3][7];                                                    \
+#define BLENDED_ROWS_LOOP(name, target)                                                       \
+  target float name(int64_t rounds, float seed) {                                             \
+    typedef float Vector __attribute__((vector_size(32)));                                    \
+    typedef int32_t Bits __attribute__((vector_size(32)));                                    \
+    alignas(64) Vector state[kHotRows][4];                                                    \
+    for (auto& row : state)                                                                   \
+      for (Vector & plane : row) plane = Vector{} + 1.f;                                      \
+    const Vector ratio0 = Vector{} + (0.999f + 1e-6f * seed), curvature = Vector{} + 0.9999f; \
+    const Vector red = Vector{} + seed, green = red * 0.5f, blue = red * 0.25f;               \
+    for (int64_t i = 0; i < rounds; i++) {                                                    \
+      Vector value = Vector{} + 0.01f, ratio = ratio0;                                        \
+      for (auto& row : state) {                                                               \
+        const Vector T = row[0], alpha = (Vector)(((Bits)value > 0x3b808081) & (Bits)value);  \
+        Vector weight = alpha * T;                                                            \
+        const Vector left = T - weight;                                                       \
+        const Bits live = (Bits)left > 0x38d1b717;                                            \
+        weight = (Vector)(live & (Bits)weight);                                               \
+        row[0] = (Vector)((live & (Bits)left) | (~live & ((Bits)T | INT32_MIN)));             \
+        row[1] += weight * red, row[2] += weight * green, row[3] += weight * blue;            \
+        value *= ratio, ratio *= curvature;                                                   \
+      }                                                                                       \
+    }                                                                                         \
+    return state[0][1][0] + state[kHotRows - 1][3][7];                                        \
   }
 
-#define DIVISION_LOOP(name, target, chains)                                                                \
-  target float name(int64_t rounds, float seed) {                                                         \
-    typedef float Vector __attribute__((vector_size(32)));                                                \
-    Vector value[chains];                                                                                 \
-    for (int k = 0; k < chains; k++) value[k] = Vector{} + (seed + k);                                    \
-    for (int64_t i = 0; i < rounds; i++) {                                                                \
-      _Pragma("GCC unroll 8") for (int k = 0; k < chains; k++) value[k] = seed / value[k];                \
-    }                                                                                                     \
-    float total = 0;                                                                                      \
-    for (int k = 0; k < chains; k++) total += value[k][0];                                                \
-    return total;                                                                                         \
+#define DIVISION_LOOP(name, target, chains)                                                \
+  target float name(int64_t rounds, float seed) {                                          \
+    typedef float Vector __attribute__((vector_size(32)));                                 \
+    Vector value[chains];                                                                  \
+    for (int k = 0; k < chains; k++) value[k] = Vector{} + (seed + k);                     \
+    for (int64_t i = 0; i < rounds; i++) {                                                 \
+      _Pragma("GCC unroll 8") for (int k = 0; k < chains; k++) value[k] = seed / value[k]; \
+    }                                                                                      \
+    float total = 0;                                                                       \
+    for (int k = 0; k < chains; k++) total += value[k][0];                                 \
+    return total;                                                                          \
   }
 
-struct Loop { float (*run)(int64_t, float); int floats, chains; };
-struct LoopsOfEight { float (*rows)(int64_t, float); float (*divisions)(int64_t, float); };
+struct Loop {
+  float (*run)(int64_t, float);
+  int floats, chains;
+};
+struct LoopsOfEight {
+  float (*rows)(int64_t, float);
+  float (*divisions)(int64_t, float);
+};
 constexpr int kDivisionChains = 6;
 
 MULTIPLY_ADD_LOOP(loop_narrow, , 4, 14)
@@ -120,9 +126,8 @@ LoopsOfEight loops_of_eight(const char* instruction_set) {
 double rate_of(ThreadPool& pool, float (*loop)(int64_t, float), int64_t rounds, double per_round) {
   const int threads = pool.size();
   std::vector<float> sink(size_t(threads) * 16);  // a cache line each
-  const double seconds = shortest([&] {
-    pool.each(threads, [&](int index, int) { sink[size_t(index) * 16] = loop(rounds, float(index + 1)); });
-  });
+  const double seconds = shortest(
+      [&] { pool.each(threads, [&](int index, int) { sink[size_t(index) * 16] = loop(rounds, float(index + 1)); }); });
   return per_round * double(rounds) * threads / seconds;
 }
 
@@ -171,9 +176,12 @@ int blend_strip(const Splat& g, float dy, float dx0, const Settings& settings, f
   return taken;
 }
 
-struct Range { int begin, end; };
+struct Range {
+  int begin, end;
+};
 Range pixels_of(float centre, float half, int origin) {  // of a tile, that the bounding box covers
-  const float low = std::ceil(centre - half - 0.5f) - float(origin), high = std::floor(centre + half - 0.5f) - float(origin);
+  const float low = std::ceil(centre - half - 0.5f) - float(origin),
+              high = std::floor(centre + half - 0.5f) - float(origin);
   return {int(std::fmax(low, 0.f)), int(std::fmin(high, float(kTile - 1))) + 1};
 }
 
@@ -207,10 +215,13 @@ void count_tile(const Engine& engine, int at, std::atomic<uint8_t>* seen, StepWo
 
 void count_rows(const Engine& engine, const std::atomic<uint8_t>* seen, StepWork& work) {
   const Table& table = engine.table;
-  auto behind = [&](size_t row) { return table.pending.by_age && table.geometry[row * kGeometryWidth + kLastUpdate] < float(table.pending.step); };
+  auto behind = [&](size_t row) {
+    return table.pending.by_age && table.geometry[row * kGeometryWidth + kLastUpdate] < float(table.pending.step);
+  };
   for (int i = 0; i < table.count; i++) work.seen += seen[i].load(std::memory_order_relaxed);
   for (int k = 0; k < engine.chunk_count; k++)
-    for (int i = 0; i < engine.chunks.data()[k].count; i++) work.visible_behind += behind(engine.rows.data()[k * kChunk + i]);
+    for (int i = 0; i < engine.chunks.data()[k].count; i++)
+      work.visible_behind += behind(engine.rows.data()[k * kChunk + i]);
   work.visible = uint64_t(engine.visible_count), work.pairs = engine.pair_count;
 }
 

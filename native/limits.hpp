@@ -20,9 +20,10 @@ double measured_operations(ThreadPool&);
 double measured_divisions(ThreadPool&);
 
 struct StepWork {
-  uint64_t visible = 0, visible_behind = 0;              // rows: drawn at all, and of these behind with Adam
-  uint64_t pairs = 0, walked = 0;                        // (Gaussian, tile): listed, and looked at before the tile was full
-  uint64_t seen = 0, items = 0, vectors = 0, pixels = 0; // rows some pixel took; strips, vectors of 8 pixels and pixels blended
+  uint64_t visible = 0, visible_behind = 0;  // rows: drawn at all, and of these behind with Adam
+  uint64_t pairs = 0, walked = 0;            // (Gaussian, tile): listed, and looked at before the tile was full
+  uint64_t seen = 0, items = 0, vectors = 0,
+           pixels = 0;  // rows some pixel took; strips, vectors of 8 pixels and pixels blended
 };
 
 // Recounts the last forward pass from its lists, one pixel at a time, without its shortcuts; never part of a step.

@@ -32,7 +32,8 @@ class Tree {
   struct Best {
     int self;
     const float* at;
-    float nearest[3] = {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
+    float nearest[3] = {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity(),
+                        std::numeric_limits<float>::infinity()};
     void offer(float d) {
       if (d >= nearest[2]) return;
       nearest[2] = d;
@@ -48,7 +49,8 @@ class Tree {
     float width = -1;
     for (int axis = 0; axis < 3; axis++) {
       float low = coordinate(index_[begin], axis), high = low;
-      for (int i = begin; i < end; i++) low = std::min(low, coordinate(index_[i], axis)), high = std::max(high, coordinate(index_[i], axis));
+      for (int i = begin; i < end; i++)
+        low = std::min(low, coordinate(index_[i], axis)), high = std::max(high, coordinate(index_[i], axis));
       if (high - low > width) width = high - low, widest = axis;
     }
     return widest;
@@ -66,7 +68,10 @@ class Tree {
   void visit(int i, Best& best) const {
     if (i == best.self) return;
     float d = 0;
-    for (int k = 0; k < 3; k++) { float t = coordinate(i, k) - best.at[k]; d += t * t; }
+    for (int k = 0; k < 3; k++) {
+      float t = coordinate(i, k) - best.at[k];
+      d += t * t;
+    }
     best.offer(d);
   }
 
@@ -93,7 +98,8 @@ void neighbour_distance(ThreadPool& pool, int count, const float* points, float*
   if (!count) return;
   const Tree tree(count, points);
   pool.each((count + 1023) / 1024, [&](int task, int) {
-    for (int i = task * 1024; i < std::min(count, (task + 1) * 1024); i++) mean_squared[i] = tree.mean_squared_distance(i);
+    for (int i = task * 1024; i < std::min(count, (task + 1) * 1024); i++)
+      mean_squared[i] = tree.mean_squared_distance(i);
   });
 }
 

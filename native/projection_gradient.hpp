@@ -5,21 +5,26 @@
 
 namespace splat::SPLAT_LEVEL {
 
-struct PairSums { f8 red, green, blue, q, qx, qe, qxx, qxe, qee, absolute; };
+struct PairSums {
+  f8 red, green, blue, q, qx, qe, qxx, qxe, qee, absolute;
+};
 
 // With (u, v) = d(ln alpha)/d(centre) at a pixel: v = e a/det, u = dx/a - tilt v. Sums of q with their powers.
-struct SlopeSums { f8 u, v, uu, uv, vv; };
+struct SlopeSums {
+  f8 u, v, uu, uv, vv;
+};
 
 INLINE SlopeSums slope_sums(const Projection& o, const PairSums& s) {
   f8 per_dx = 1.f / o.a, per_e = o.a / o.det_after, tilt = o.b * per_dx;
-  f8 w = per_dx * s.qx, ww = per_dx * per_dx * s.qxx, v = per_e * s.qe, wv = per_dx * per_e * s.qxe, vv = per_e * per_e * s.qee;
+  f8 w = per_dx * s.qx, ww = per_dx * per_dx * s.qxx, v = per_e * s.qe, wv = per_dx * per_e * s.qxe,
+     vv = per_e * per_e * s.qee;
   return {w - tilt * v, v, ww - tilt * (2 * wv - tilt * vv), wv - tilt * vv, vv};
 }
 
 struct Gradient {
-  f8 column[kOptimized];  // with respect to the stored forms
-  f8 basis[16], color[3]; // dL/dharmonics[j][c] = basis[j] * color[c]
-  f8 mean2d[2];           // pixels
+  f8 column[kOptimized];   // with respect to the stored forms
+  f8 basis[16], color[3];  // dL/dharmonics[j][c] = basis[j] * color[c]
+  f8 mean2d[2];            // pixels
 };
 
 // Through the covariance on screen (d ln alpha / d covariance = (u, v)(u, v)t / 2) and through the compensation.
@@ -94,7 +99,7 @@ INLINE void projection_gradient(const Engine& engine, const f8* column, const Pa
   for (int j = 0; j < 3; j++) {
     f8 filtered = vM[j] * M[j] + vM[3 + j] * M[3 + j] + vM[6 + j] * M[6 + j];  // dL/d(log s')
     f8 share = o.scale_ratio[j] * o.scale_ratio[j];
-    g.column[kLogScale + j] = filtered * share + s.q * (1.f - share);          // the opacity's 3D-filter factor
+    g.column[kLogScale + j] = filtered * share + s.q * (1.f - share);  // the opacity's 3D-filter factor
     for (int i = 0; i < 3; i++) vM[3 * i + j] *= o.filtered_scale[j];
   }
   rotation_gradient(o, vM, g.column + kRotation);

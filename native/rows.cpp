@@ -20,7 +20,10 @@ uint64_t spread(uint64_t v) {  // two zero bits between neighbouring bits
   return (v | v << 2) & 0x1249249249249249ULL;
 }
 
-struct Keyed { uint64_t key; int64_t row; };
+struct Keyed {
+  uint64_t key;
+  int64_t row;
+};
 
 void sort_keys(std::vector<Keyed>& keyed) {  // radix, stable; outliers leave the high digits mostly equal
   constexpr int kBits = 11, kValues = 1 << kBits;
@@ -28,7 +31,10 @@ void sort_keys(std::vector<Keyed>& keyed) {  // radix, stable; outliers leave th
   for (int shift = 0; shift < 3 * kAxisBits; shift += kBits) {
     size_t histogram[kValues] = {}, total = 0;
     for (const Keyed& k : keyed) histogram[k.key >> shift & (kValues - 1)]++;
-    for (size_t& n : histogram) { size_t here = n; n = total, total += here; }
+    for (size_t& n : histogram) {
+      size_t here = n;
+      n = total, total += here;
+    }
     for (const Keyed& k : keyed) other[histogram[k.key >> shift & (kValues - 1)]++] = k;
     keyed.swap(other);
   }
@@ -61,14 +67,17 @@ void morton_order(ThreadPool& pool, int count, const float* means, int stride, i
   for (int i = 0; i < count; i++) order[i] = keyed[i].row;
 }
 
-void take_rows(ThreadPool& pool, int rows, int width, const float* from, const int64_t* source, const bool* zeroed, float* to) {
+void take_rows(ThreadPool& pool, int rows, int width, const float* from, const int64_t* source, const bool* zeroed,
+               float* to) {
   constexpr int kRows = 4096;
   const size_t bytes = sizeof(float) * width;
   pool.each((rows + kRows - 1) / kRows, [&](int task, int) {
     for (int i = task * kRows; i < std::min(rows, (task + 1) * kRows); i++) {
       float* row = to + size_t(i) * width;
-      if (zeroed && zeroed[i]) std::memset(row, 0, bytes);
-      else std::memcpy(row, from + size_t(source[i]) * width, bytes);
+      if (zeroed && zeroed[i])
+        std::memset(row, 0, bytes);
+      else
+        std::memcpy(row, from + size_t(source[i]) * width, bytes);
     }
   });
 }

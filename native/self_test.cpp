@@ -39,7 +39,8 @@ struct Scene {
     for (uint8_t& value : photo) value = uint8_t(noise(0, 255));
     // Adam's memory is as strong as the gradients: its step depends on them, and smoothly, not by their sign. First
     // moments are kept as a share of the second ones' root, see ops.py.
-    for (size_t i = 0; i < moments.size(); i++) moments[i] = i % kGeometryMomentsWidth < kSecondGeometry ? noise(-0.1f, 0.1f) : 1e-4f;
+    for (size_t i = 0; i < moments.size(); i++)
+      moments[i] = i % kGeometryMomentsWidth < kSecondGeometry ? noise(-0.1f, 0.1f) : 1e-4f;
     for (float& direction : first) direction = noise(-0.1f, 0.1f);
     for (float& root : second) root = 1e-5f;
     for (int age = 0; age < kPendingAges; age++) {
@@ -57,14 +58,15 @@ struct Scene {
     for (int k = 0; k < 3; k++) g[kMean + k] = noise(-1.5f, 1.5f), g[kLogScale + k] = noise(-4, -1);
     for (int k = 0; k < 4; k++) g[kRotation + k] = noise(-1, 1);
     g[kOpacityLogit] = noise(-3, 4), g[kFilter] = 0.01f;
-    if (i % 16 == 0) g[kLogScale] = -9;    // flat
-    if (i % 16 == 5) g[kLogScale + 1] = 0; // as large as the picture
-    if (i % 16 == 9) g[kMean + 2] = -9;    // behind the camera
-    g[kLastUpdate] = float(i % kStep);     // most rows owe steps
+    if (i % 16 == 0) g[kLogScale] = -9;     // flat
+    if (i % 16 == 5) g[kLogScale + 1] = 0;  // as large as the picture
+    if (i % 16 == 9) g[kMean + 2] = -9;     // behind the camera
+    g[kLastUpdate] = float(i % kStep);      // most rows owe steps
   }
   void connect() {
     table.count = kCount, table.geometry = geometry.data(), table.harmonics = harmonics.data();
-    table.geometry_moments = moments.data(), table.harmonics_first = first.data(), table.harmonics_second = second.data();
+    table.geometry_moments = moments.data(), table.harmonics_first = first.data(),
+    table.harmonics_second = second.data();
     Pending& pending = table.pending;
     pending.step = kStep - 1, pending.by_age = owed.data(), pending.rate_dc = 2e-3f, pending.rate_rest = 1e-4f;
     for (float& rate : pending.rates) rate = 1e-3f;
@@ -122,16 +124,19 @@ void run(const Kernels& kernels, Result& r) {
   kernels.project(engine), kernels.sort_by_depth(engine), kernels.bin(engine);
   blend_with_a_cut(kernels, engine, r);
   kernels.blend_forward(engine, r.color.data(), r.transmittance.data());
-  const LossValue value = kernels.loss(engine, kWidth, kHeight, r.color.data(), r.after.photo.data(), 0.2f, r.loss_gradient.data(), nullptr);
+  const LossValue value = kernels.loss(engine, kWidth, kHeight, r.color.data(), r.after.photo.data(), 0.2f,
+                                       r.loss_gradient.data(), nullptr);
   r.loss = {float(value.l1), float(value.ssim)};
   Exposure exposure = {{0.9f, 0.1f, -0.05f, 0.02f, 0.05f, 1.2f, 0.1f, -0.03f, -0.1f, 0.05f, 0.8f, 0.01f}, {}};
-  const LossValue exposed = kernels.loss(engine, kWidth, kHeight, r.color.data(), r.after.photo.data(), 0.2f, r.exposed_gradient.data(), &exposure);
+  const LossValue exposed = kernels.loss(engine, kWidth, kHeight, r.color.data(), r.after.photo.data(), 0.2f,
+                                         r.exposed_gradient.data(), &exposure);
   r.exposure = {float(exposed.l1), float(exposed.ssim)};
   for (double entry : exposure.gradient) r.exposure.push_back(float(entry));
   kernels.blend_backward(engine, r.loss_gradient.data(), nullptr);
   Floats mean2d(2 * kCount), absolute(kCount);
   bool visible[kCount] = {};
-  kernels.gradients(engine, {r.geometry_gradient.data(), r.harmonics_gradient.data(), mean2d.data(), absolute.data(), visible});
+  kernels.gradients(engine,
+                    {r.geometry_gradient.data(), r.harmonics_gradient.data(), mean2d.data(), absolute.data(), visible});
   const AdamStep step = step_of();
   kernels.update(engine, &step);
   kernels.sampling_distance(engine.pool, kCount, r.after.harmonics.data(), 1, &r.after.camera, r.distance.data());
@@ -146,7 +151,8 @@ bool apart(const Floats& candidate, const Floats& trusted, const float* before =
   for (int j = 0; j < columns; j++) {
     double error = 0, size = 0;
     for (size_t i = size_t(j); i < trusted.size(); i += size_t(columns)) {
-      const double difference = double(candidate[i]) - trusted[i], value = double(trusted[i]) - (before ? before[i] : 0);
+      const double difference = double(candidate[i]) - trusted[i],
+                   value = double(trusted[i]) - (before ? before[i] : 0);
       error += difference * difference, size += value * value;
     }
     if (!(error <= kTolerance * kTolerance * size)) return true;  // not a number is apart, too
@@ -167,8 +173,10 @@ std::string disagreement(const Kernels& candidate, const Kernels& trusted) {
   if (apart(a.exposure, b.exposure) || apart(a.exposed_gradient, b.exposed_gradient)) return "the exposure";
   if (apart(a.geometry_gradient, b.geometry_gradient, nullptr, kGeometryWidth)) return "the gradient of the geometry";
   if (apart(a.harmonics_gradient, b.harmonics_gradient)) return "the gradient of the harmonics";
-  if (apart(a.after.geometry, b.after.geometry, before.geometry.data(), kGeometryWidth)) return "the geometry after a step";
-  if (apart(a.after.moments, b.after.moments, nullptr, kGeometryMomentsWidth) || apart(a.after.first, b.after.first)) return "the moments after a step";
+  if (apart(a.after.geometry, b.after.geometry, before.geometry.data(), kGeometryWidth))
+    return "the geometry after a step";
+  if (apart(a.after.moments, b.after.moments, nullptr, kGeometryMomentsWidth) || apart(a.after.first, b.after.first))
+    return "the moments after a step";
   if (apart(a.after.harmonics, b.after.harmonics, before.harmonics.data())) return "the harmonics after a step";
   if (apart(a.after.second, b.after.second)) return "the second moments after a step";
   if (apart(a.explored, b.explored, nullptr, kGeometryWidth)) return "the noise and pull of exploration";

@@ -31,7 +31,9 @@ typedef int32_t i4 __attribute__((vector_size(16)));
 
 INLINE i8 truncate(f8 v) { return __builtin_convertvector(v, i8); }
 INLINE f8 to_float(i8 v) { return __builtin_convertvector(v, f8); }
-INLINE f8 bytes_to_float(uint64_t eight) { return to_float((i8)_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(int64_t(eight)))); }
+INLINE f8 bytes_to_float(uint64_t eight) {
+  return to_float((i8)_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(int64_t(eight))));
+}
 INLINE f8 minimum(f8 a, f8 b) { return (f8)_mm256_min_ps((__m256)a, (__m256)b); }
 INLINE f8 maximum(f8 a, f8 b) { return (f8)_mm256_max_ps((__m256)a, (__m256)b); }
 INLINE f8 square_root(f8 a) { return (f8)_mm256_sqrt_ps((__m256)a); }
@@ -105,10 +107,14 @@ INLINE void repeat_triple(const float* triple, f8* out) {
 
 // Four vectors to eight quadruples: quad l and quad l + 4 become the halves of r[l].
 INLINE void transpose_quads(i8* r) {
-  i8 a = __builtin_shufflevector(r[0], r[1], 0, 8, 1, 9, 4, 12, 5, 13), b = __builtin_shufflevector(r[0], r[1], 2, 10, 3, 11, 6, 14, 7, 15);
-  i8 c = __builtin_shufflevector(r[2], r[3], 0, 8, 1, 9, 4, 12, 5, 13), d = __builtin_shufflevector(r[2], r[3], 2, 10, 3, 11, 6, 14, 7, 15);
-  r[0] = __builtin_shufflevector(a, c, 0, 1, 8, 9, 4, 5, 12, 13), r[1] = __builtin_shufflevector(a, c, 2, 3, 10, 11, 6, 7, 14, 15);
-  r[2] = __builtin_shufflevector(b, d, 0, 1, 8, 9, 4, 5, 12, 13), r[3] = __builtin_shufflevector(b, d, 2, 3, 10, 11, 6, 7, 14, 15);
+  i8 a = __builtin_shufflevector(r[0], r[1], 0, 8, 1, 9, 4, 12, 5, 13),
+     b = __builtin_shufflevector(r[0], r[1], 2, 10, 3, 11, 6, 14, 7, 15);
+  i8 c = __builtin_shufflevector(r[2], r[3], 0, 8, 1, 9, 4, 12, 5, 13),
+     d = __builtin_shufflevector(r[2], r[3], 2, 10, 3, 11, 6, 14, 7, 15);
+  r[0] = __builtin_shufflevector(a, c, 0, 1, 8, 9, 4, 5, 12, 13),
+  r[1] = __builtin_shufflevector(a, c, 2, 3, 10, 11, 6, 7, 14, 15);
+  r[2] = __builtin_shufflevector(b, d, 0, 1, 8, 9, 4, 5, 12, 13),
+  r[3] = __builtin_shufflevector(b, d, 2, 3, 10, 11, 6, 7, 14, 15);
 }
 
 // Lane i of the result is the sum of v[i]: neighbours are added and interleaved until one vector is left.
@@ -128,7 +134,11 @@ INLINE f8 sums_of(const f8* v) {
 #endif
 
 INLINE f8 all(float x) { return f8{x, x, x, x, x, x, x, x}; }
-INLINE f8 load(const float* p) { f8 v; memcpy(&v, p, 32); return v; }
+INLINE f8 load(const float* p) {
+  f8 v;
+  memcpy(&v, p, 32);
+  return v;
+}
 INLINE void store(float* p, f8 v) { memcpy(p, &v, 32); }
 INLINE f8 load_first(const float* p, int n) {  // the other lanes are zero
   if (__builtin_expect(n == 8, 1)) return load(p);
@@ -196,7 +206,9 @@ INLINE f8 log2_of(f8 x) {  // x > 0, normal
 }
 
 // For each mask of four lanes: the order that brings the lanes whose bit is 0 to the front, and how many they are.
-struct alignas(16) Packing { int32_t order[4], count; };
+struct alignas(16) Packing {
+  int32_t order[4], count;
+};
 struct Packings {
   Packing of[16];
   constexpr Packings() : of{} {

@@ -8,12 +8,24 @@ namespace splat {
 void forward(Engine& engine, float* color, float* transmittance) {
   const Kernels& k = kernels();
   engine.forward_number++;  // earlier tapes are stale from here on, also where this does not end well
-  { Stopwatch w{engine.seconds[kProject]}; k.project(engine); }
+  {
+    Stopwatch w{engine.seconds[kProject]};
+    k.project(engine);
+  }
   if (engine.slot_count > kMostSlots)
     throw std::invalid_argument("these Gaussians touch more than 2^32 tiles of one image: they are far too large");
-  { Stopwatch w{engine.seconds[kSort]}; k.sort_by_depth(engine); }
-  { Stopwatch w{engine.seconds[kBin]}; k.bin(engine); }
-  { Stopwatch w{engine.seconds[kBlendForward]}; k.blend_forward(engine, color, transmittance); }
+  {
+    Stopwatch w{engine.seconds[kSort]};
+    k.sort_by_depth(engine);
+  }
+  {
+    Stopwatch w{engine.seconds[kBin]};
+    k.bin(engine);
+  }
+  {
+    Stopwatch w{engine.seconds[kBlendForward]};
+    k.blend_forward(engine, color, transmittance);
+  }
 }
 
 void backward(Engine& engine, const float* color_gradient, const float* transmittance_gradient) {
@@ -26,7 +38,8 @@ void update(Engine& engine, const AdamStep* step) {
   kernels().update(engine, step);
 }
 
-LossValue loss(Engine& engine, int width, int height, const float* image, const uint8_t* photo, float ssim_weight, float* gradient, Exposure* exposure) {
+LossValue loss(Engine& engine, int width, int height, const float* image, const uint8_t* photo, float ssim_weight,
+               float* gradient, Exposure* exposure) {
   Stopwatch w{engine.seconds[kLoss]};
   return kernels().loss(engine, width, height, image, photo, ssim_weight, gradient, exposure);
 }
@@ -41,7 +54,8 @@ StepResult train_step(Engine& engine, LazyAdam& adam, Exposures& exposures, cons
   const bool exposed = order.exposure.photo >= 0;
   Exposure exposure = exposed ? exposure_of(exposures, order.exposure.photo) : Exposure{};
   exposure.unmixed = false;  // the backward pass reads the gradient anyway
-  result.loss = loss(engine, width, height, color, order.photo, float(order.ssim_weight), gradient, exposed ? &exposure : nullptr);
+  result.loss = loss(engine, width, height, color, order.photo, float(order.ssim_weight), gradient,
+                     exposed ? &exposure : nullptr);
   const double total = (1 - order.ssim_weight) * result.loss.l1 + order.ssim_weight * (1 - result.loss.ssim);
   result.finite = std::isfinite(total);
   if (!result.finite) return result;
@@ -57,7 +71,8 @@ StepResult train_step(Engine& engine, LazyAdam& adam, Exposures& exposures, cons
   if (exposed) learn_exposure(exposures, order.exposure, exposure.gradient, adam.constants);
   adam.advance(order.rates);
   engine.table.pending = adam.pending();
-  if (adam.steps % adam.settle_interval == 0) kernels().settle(engine.pool, engine.table);  // by the count alone: a resumed run does the same
+  if (adam.steps % adam.settle_interval == 0)
+    kernels().settle(engine.pool, engine.table);  // by the count alone: a resumed run does the same
   return result;
 }
 

@@ -18,7 +18,8 @@ struct Stopwatch {
 void forward(Engine&, float* color, float* transmittance);
 void backward(Engine&, const float* color_gradient, const float* transmittance_gradient);
 void update(Engine&, const AdamStep*);  // without a step only the statistics move
-LossValue loss(Engine&, int width, int height, const float* image, const uint8_t* photo, float ssim_weight, float* gradient, Exposure* = nullptr);
+LossValue loss(Engine&, int width, int height, const float* image, const uint8_t* photo, float ssim_weight,
+               float* gradient, Exposure* = nullptr);
 
 struct StepOrder {
   const uint8_t* photo;

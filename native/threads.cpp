@@ -25,7 +25,9 @@ void wait_while_equal(const std::atomic<T>& value, T old) {
   value.wait(old, std::memory_order_acquire);
 }
 
-struct Range { uint32_t first, end; };
+struct Range {
+  uint32_t first, end;
+};
 uint64_t packed(Range range) { return uint64_t(range.first) << 32 | range.end; }
 Range unpacked(uint64_t bits) { return {uint32_t(bits >> 32), uint32_t(bits)}; }
 
@@ -44,7 +46,9 @@ ThreadPool::~ThreadPool() {
   for (int i = 1; i < threads_; i++) workers_[i - 1].join();
 }
 
-int ThreadPool::parts_of(int count, int per_thread) const { return threads_ * (threads_ > 1 && count > kWorthDividing ? per_thread : 1); }
+int ThreadPool::parts_of(int count, int per_thread) const {
+  return threads_ * (threads_ > 1 && count > kWorthDividing ? per_thread : 1);
+}
 
 void ThreadPool::run(int count, Task task, void* context) {
   if (count <= 0) return;
@@ -63,7 +67,8 @@ void ThreadPool::run(int count, Task task, void* context) {
 }
 
 void ThreadPool::work(int worker) {
-  for (int i = next_.fetch_add(1, std::memory_order_relaxed); i < count_; i = next_.fetch_add(1, std::memory_order_relaxed))
+  for (int i = next_.fetch_add(1, std::memory_order_relaxed); i < count_;
+       i = next_.fetch_add(1, std::memory_order_relaxed))
     task_(context_, i, worker);
 }
 
@@ -79,7 +84,8 @@ int ThreadPool::next_in_run(int worker) {
   std::atomic<uint64_t>& own = shares_[worker].range;
   uint64_t bits = own.load(std::memory_order_relaxed);
   for (Range left = unpacked(bits); left.first < left.end; left = unpacked(bits))
-    if (own.compare_exchange_weak(bits, packed({left.first + 1, left.end}), std::memory_order_relaxed)) return int(left.first);
+    if (own.compare_exchange_weak(bits, packed({left.first + 1, left.end}), std::memory_order_relaxed))
+      return int(left.first);
   return half_of_another(own);
 }
 
@@ -89,7 +95,8 @@ int ThreadPool::half_of_another(std::atomic<uint64_t>& own) {
     Range range{0, 0};
     for (int other = 0; other < threads_; other++) {
       const Range left = unpacked(shares_[other].range.load(std::memory_order_relaxed));
-      if (left.first < left.end && left.end - left.first > range.end - range.first) longest = &shares_[other].range, range = left;
+      if (left.first < left.end && left.end - left.first > range.end - range.first)
+        longest = &shares_[other].range, range = left;
     }
     if (!longest) return -1;
     const uint32_t middle = range.first + (range.end - range.first) / 2;

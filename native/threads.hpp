@@ -25,7 +25,8 @@ class ThreadPool {
   template <class F>
   __attribute__((always_inline)) inline void each(int count, F&& body) {
     using Body = std::remove_reference_t<F>;
-    run(count, [](void* context, int index, int worker) { (*static_cast<Body*>(context))(index, worker); }, &body);
+    run(
+        count, [](void* context, int index, int worker) { (*static_cast<Body*>(context))(index, worker); }, &body);
   }
 
   // For work that is cheaper in order: body(next, worker) runs in each worker, and next() tells it an index in [0, count)
@@ -44,7 +45,9 @@ class ThreadPool {
   int next_in_run(int worker);
   int half_of_another(std::atomic<uint64_t>& own);
 
-  struct alignas(64) Share { std::atomic<uint64_t> range{0}; };  // what is left of it: first and end
+  struct alignas(64) Share {
+    std::atomic<uint64_t> range{0};
+  };  // what is left of it: first and end
 
   int threads_;
   std::unique_ptr<std::thread[]> workers_;

@@ -36,8 +36,10 @@ struct HoldsAccount {
   LazyAdam adam;
 
   // The constants of the optimizer and its tables by age, as backends/lazy_adam.py has them.
-  void set_optimizer(double beta1, double beta2, double epsilon, int settle_interval, Doubles<1> fading, Floats<1> first_decay, Floats<1> second_decay) {
-    for (size_t ages : {fading.size(), first_decay.size(), second_decay.size()}) require(ages == kPendingAges, "tables by age have 512 entries");
+  void set_optimizer(double beta1, double beta2, double epsilon, int settle_interval, Doubles<1> fading,
+                     Floats<1> first_decay, Floats<1> second_decay) {
+    for (size_t ages : {fading.size(), first_decay.size(), second_decay.size()})
+      require(ages == kPendingAges, "tables by age have 512 entries");
     require(settle_interval > 0, "rows must be settled now and then");
     adam.constants = {beta1, beta2, epsilon}, adam.settle_interval = settle_interval;
     std::copy_n(fading.data(), kPendingAges, adam.fading);
@@ -46,7 +48,8 @@ struct HoldsAccount {
   }
   // Steps done, the rates of the last one (none: nothing was done yet), and what rows owe by age [2, 512].
   void set_account(int steps, const std::vector<double>& rates, Doubles<2> drifts) {
-    require(drifts.shape(0) == 2 && drifts.shape(1) == kPendingAges && steps >= 0, "tables of what is owed must be [2, 512]");
+    require(drifts.shape(0) == 2 && drifts.shape(1) == kPendingAges && steps >= 0,
+            "tables of what is owed must be [2, 512]");
     Rates last{};
     if (!rates.empty()) last = rates_of(rates);
     adam.restore(steps, rates.empty() ? nullptr : &last, drifts.data());
@@ -54,7 +57,8 @@ struct HoldsAccount {
   int steps() const { return adam.steps; }
   std::vector<double> rates() const {
     const Rates& r = adam.rates;
-    return adam.begun ? std::vector<double>{r.mean, r.dc, r.rest, r.opacity, r.scale, r.rotation} : std::vector<double>{};
+    return adam.begun ? std::vector<double>{r.mean, r.dc, r.rest, r.opacity, r.scale, r.rotation}
+                      : std::vector<double>{};
   }
   void copy_drifts(WritableDoubles<2> drifts) const {
     require(drifts.shape(0) == 2 && drifts.shape(1) == kPendingAges, "tables of what is owed must be [2, 512]");

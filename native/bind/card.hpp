@@ -9,7 +9,8 @@ class PyCard {
  public:
   PyCard(int device, const std::vector<std::tuple<int, bool, nb::bytes>>& images) {
     std::vector<card::Image> list;
-    for (const auto& [capability, is_ptx, bytes] : images) list.push_back({capability, is_ptx, std::string(bytes.c_str(), bytes.size())});
+    for (const auto& [capability, is_ptx, bytes] : images)
+      list.push_back({capability, is_ptx, std::string(bytes.c_str(), bytes.size())});
     Unlocked unlocked;
     opened_ = card::open_card(device, list);
   }
@@ -38,7 +39,9 @@ class PyCard {
     Unlocked unlocked;
     photos().put(key, planes.data(), planes.size());
   }
-  void get_photo(uint64_t key, nb::ndarray<uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu> planes) { photos().to_host(key, planes.data(), planes.size()); }
+  void get_photo(uint64_t key, nb::ndarray<uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu> planes) {
+    photos().to_host(key, planes.data(), planes.size());
+  }
   void forget_photo(uint64_t key) {
     Unlocked unlocked;
     photos().forget(key);

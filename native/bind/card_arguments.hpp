@@ -34,16 +34,24 @@ struct MaybeAdam {
   card::Adam adam = {};
   bool learns;
   explicit MaybeAdam(const AdamTuple& a) : learns(std::get<0>(a) > 0) {
-    if (learns) adam = card::adam_of(std::get<0>(a), rates_of(std::get<1>(a)), {std::get<2>(a), std::get<3>(a), std::get<4>(a)});
+    if (learns)
+      adam = card::adam_of(std::get<0>(a), rates_of(std::get<1>(a)), {std::get<2>(a), std::get<3>(a), std::get<4>(a)});
   }
   const card::Adam* get() const { return learns ? &adam : nullptr; }
 };
 
-card::HostRows host_rows(size_t count, Floats<2>& geometry, Floats<2>& harmonics, Floats<2>& moments, Floats<2>& first, Floats<2>& second, bool& trainable) {
-  require(geometry.shape(0) == count && geometry.shape(1) == kGeometryWidth && harmonics.shape(0) == count && harmonics.shape(1) == kHarmonicsWidth, "geometry must be [N, 16] and harmonics [N, 48]");
+card::HostRows host_rows(size_t count, Floats<2>& geometry, Floats<2>& harmonics, Floats<2>& moments, Floats<2>& first,
+                         Floats<2>& second, bool& trainable) {
+  require(geometry.shape(0) == count && geometry.shape(1) == kGeometryWidth && harmonics.shape(0) == count &&
+              harmonics.shape(1) == kHarmonicsWidth,
+          "geometry must be [N, 16] and harmonics [N, 48]");
   trainable = moments.shape(0) == count && first.shape(0) == count && second.shape(0) == count;
-  if (trainable) require(moments.shape(1) == kGeometryMomentsWidth && first.shape(1) == kHarmonicsWidth && second.shape(1) == kHarmonicsWidth, "moments must be [N, 24], [N, 48] and [N, 48]");
-  return {geometry.data(), harmonics.data(), trainable ? moments.data() : nullptr, trainable ? first.data() : nullptr, trainable ? second.data() : nullptr};
+  if (trainable)
+    require(moments.shape(1) == kGeometryMomentsWidth && first.shape(1) == kHarmonicsWidth &&
+                second.shape(1) == kHarmonicsWidth,
+            "moments must be [N, 24], [N, 48] and [N, 48]");
+  return {geometry.data(), harmonics.data(), trainable ? moments.data() : nullptr, trainable ? first.data() : nullptr,
+          trainable ? second.data() : nullptr};
 }
 
 }  // namespace

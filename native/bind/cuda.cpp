@@ -29,7 +29,8 @@ class PyCardModel : public PyCard, public HoldsAccount {
     Unlocked unlocked;
     engine_->upload(card::u32(geometry.shape(0)), rows, trainable);
   }
-  void download(uint32_t first_row, Floats<2> geometry, Floats<2> harmonics, Floats<2> moments, Floats<2> first, Floats<2> second) {
+  void download(uint32_t first_row, Floats<2> geometry, Floats<2> harmonics, Floats<2> moments, Floats<2> first,
+                Floats<2> second) {
     bool trainable;
     const card::HostRows rows = host_rows(geometry.shape(0), geometry, harmonics, moments, first, second, trainable);
     Unlocked unlocked;
@@ -38,7 +39,8 @@ class PyCardModel : public PyCard, public HoldsAccount {
   void download_array(size_t number, uint32_t first_row, Floats<2> rows) {
     require(number < 5 && rows.shape(1) == kWidths[number], "there is no such array, or it has another width");
     card::HostRows wanted = {};
-    float** const places[] = {&wanted.geometry, &wanted.harmonics, &wanted.moments, &wanted.first_moments, &wanted.second_moments};
+    float** const places[] = {&wanted.geometry, &wanted.harmonics, &wanted.moments, &wanted.first_moments,
+                              &wanted.second_moments};
     *places[number] = rows.data();
     Unlocked unlocked;
     engine_->download(first_row, card::u32(rows.shape(0)), wanted);
@@ -50,10 +52,12 @@ class PyCardModel : public PyCard, public HoldsAccount {
     engine_->set_pending(step, rates_of(rates), array.data());
   }
 
-  void forward(const std::vector<double>& camera, const SettingsTuple& settings, Floats<3> colour, Floats<2> transmittance) {
+  void forward(const std::vector<double>& camera, const SettingsTuple& settings, Floats<3> colour,
+               Floats<2> transmittance) {
     const card::View view = view_of(camera);
-    require(colour.shape(0) == 3 && int(colour.shape(1)) == view.height && int(colour.shape(2)) == view.width && int(transmittance.shape(0)) == view.height &&
-            int(transmittance.shape(1)) == view.width, "output arrays do not fit the camera");
+    require(colour.shape(0) == 3 && int(colour.shape(1)) == view.height && int(colour.shape(2)) == view.width &&
+                int(transmittance.shape(0)) == view.height && int(transmittance.shape(1)) == view.width,
+            "output arrays do not fit the camera");
     const Settings drawing = settings_of(settings);
     drawn_ = size_t(view.width) * view.height;
     Unlocked unlocked;
@@ -74,14 +78,19 @@ class PyCardModel : public PyCard, public HoldsAccount {
     }
     return nb::make_tuple(values.l1, values.ssim);
   }
-  void gradients(Floats<3> colour_gradient, nb::object transmittance_gradient, Floats<2> geometry, Floats<2> harmonics, Floats<2> mean2d, Floats<1> absolute, Flags visible) {
+  void gradients(Floats<3> colour_gradient, nb::object transmittance_gradient, Floats<2> geometry, Floats<2> harmonics,
+                 Floats<2> mean2d, Floats<1> absolute, Flags visible) {
     const size_t n = engine_->count();
     require(colour_gradient.size() == 3 * drawn_, "the gradient does not fit the image");
-    require(geometry.size() == n * kGeometryWidth && harmonics.size() == n * kHarmonicsWidth && mean2d.size() == 2 * n && absolute.size() == n && visible.size() == n, "gradient arrays do not fit the table");
+    require(geometry.size() == n * kGeometryWidth && harmonics.size() == n * kHarmonicsWidth &&
+                mean2d.size() == 2 * n && absolute.size() == n && visible.size() == n,
+            "gradient arrays do not fit the table");
     const float* extra = nullptr;
     if (!transmittance_gradient.is_none()) extra = nb::cast<Floats<2>>(transmittance_gradient).data();
     Unlocked unlocked;
-    engine_->gradients(colour_gradient.data(), extra, {geometry.data(), harmonics.data(), mean2d.data(), absolute.data(), reinterpret_cast<card::u8*>(visible.data())});
+    engine_->gradients(colour_gradient.data(), extra,
+                       {geometry.data(), harmonics.data(), mean2d.data(), absolute.data(),
+                        reinterpret_cast<card::u8*>(visible.data())});
   }
   void update(Floats<3> colour_gradient, const AdamTuple& adam) {
     require(colour_gradient.size() == 3 * drawn_, "the gradient does not fit the image");
@@ -91,7 +100,8 @@ class PyCardModel : public PyCard, public HoldsAccount {
   }
 
   // ---- training
-  uint32_t train_step(const std::vector<double>& camera, const SettingsTuple& settings, uint64_t photo, float ssim_weight, const AdamTuple& adam) {
+  uint32_t train_step(const std::vector<double>& camera, const SettingsTuple& settings, uint64_t photo,
+                      float ssim_weight, const AdamTuple& adam) {
     const card::View view = view_of(camera);
     const Settings drawing = settings_of(settings);
     const MaybeAdam step(adam);
@@ -101,7 +111,8 @@ class PyCardModel : public PyCard, public HoldsAccount {
   }
   // A step with lazy Adam's account: what rows owe is on the card before it, and moves on after it. Without effect
   // once a loss was not a number; the account is then that of the step before.
-  uint32_t learn(const std::vector<double>& camera, const SettingsTuple& settings, uint64_t photo, Photo planes, double ssim_weight, const std::vector<double>& rates, bool learns) {
+  uint32_t learn(const std::vector<double>& camera, const SettingsTuple& settings, uint64_t photo, Photo planes,
+                 double ssim_weight, const std::vector<double>& rates, bool learns) {
     const card::View view = view_of(camera);
     const Settings drawing = settings_of(settings);
     require(planes.size() == 3 * size_t(view.width) * view.height, "photo and camera differ in size");
@@ -109,7 +120,8 @@ class PyCardModel : public PyCard, public HoldsAccount {
     card::Adam step = {};
     if (learns) step = card::adam_of(adam.steps + 1, now, adam.constants);
     Unlocked unlocked;
-    const uint32_t number = engine_->train_step(view, drawing, {photo, planes.data()}, float(ssim_weight), learns ? &step : nullptr);
+    const uint32_t number =
+        engine_->train_step(view, drawing, {photo, planes.data()}, float(ssim_weight), learns ? &step : nullptr);
     before_[number % kRemembered] = {adam.steps, adam.begun, adam.rates, {}};
     std::copy_n(adam.drifts, 2 * kPendingAges, before_[number % kRemembered].drifts);
     if (learns) adam.advance(now);
@@ -132,7 +144,8 @@ class PyCardModel : public PyCard, public HoldsAccount {
       collect(all);
     }
     nb::list result;
-    for (const card::Report& r : std::exchange(reports_, {})) result.append(nb::make_tuple(r.step, r.l1, r.ssim, r.visible, r.pairs, r.stopped));
+    for (const card::Report& r : std::exchange(reports_, {}))
+      result.append(nb::make_tuple(r.step, r.l1, r.ssim, r.visible, r.pairs, r.stopped));
     return result;
   }
   void forgive() { engine_->forgive(), stopped_ = 0; }
@@ -143,7 +156,8 @@ class PyCardModel : public PyCard, public HoldsAccount {
     collect(true);
     engine_->settle();
   }
-  void explore(const std::vector<uint32_t>& keys, float noise, float opacity_weight, float scale_weight, float opacity_distance, float scale_distance, float second_correction) {
+  void explore(const std::vector<uint32_t>& keys, float noise, float opacity_weight, float scale_weight,
+               float opacity_distance, float scale_distance, float second_correction) {
     require(keys.size() == card::kRandomKeys, "five keys are needed");
     Exploration e = {{}, noise, opacity_weight, scale_weight, opacity_distance, scale_distance, second_correction};
     std::copy(keys.begin(), keys.end(), e.keys);
@@ -156,7 +170,10 @@ class PyCardModel : public PyCard, public HoldsAccount {
     Unlocked unlocked;
     return engine_->refresh_filter(views);
   }
-  void reset_opacities() { Unlocked unlocked; engine_->reset_opacities(); }
+  void reset_opacities() {
+    Unlocked unlocked;
+    engine_->reset_opacities();
+  }
   nb::tuple summary() {
     card::ModelSummary s;
     {
@@ -166,11 +183,23 @@ class PyCardModel : public PyCard, public HoldsAccount {
     return nb::make_tuple(s.mean_opacity, s.finite_rows);
   }
   // -> (cloned, split, pruned)
-  nb::tuple grow(double threshold, bool by_absolute, double lowest_opacity, double small_limit, double size_limit, double shrink, nb::object budget, const std::vector<std::vector<uint32_t>>& child_keys,
+  nb::tuple grow(double threshold, bool by_absolute, double lowest_opacity, double small_limit, double size_limit,
+                 double shrink, nb::object budget, const std::vector<std::vector<uint32_t>>& child_keys,
                  nb::object cut) {
-    require(child_keys.size() == 2 && child_keys[0].size() == card::kRandomKeys && child_keys[1].size() == card::kRandomKeys, "two children have five keys each");
-    card::GrowthRule rule = {threshold, by_absolute, lowest_opacity, small_limit, size_limit, shrink, budget.is_none() ? card::kNoBudget : nb::cast<uint32_t>(budget), {}, cut_of(cut)};
-    for (int child = 0; child < 2; child++) std::copy(child_keys[child].begin(), child_keys[child].end(), rule.child_keys[child]);
+    require(child_keys.size() == 2 && child_keys[0].size() == card::kRandomKeys &&
+                child_keys[1].size() == card::kRandomKeys,
+            "two children have five keys each");
+    card::GrowthRule rule = {threshold,
+                             by_absolute,
+                             lowest_opacity,
+                             small_limit,
+                             size_limit,
+                             shrink,
+                             budget.is_none() ? card::kNoBudget : nb::cast<uint32_t>(budget),
+                             {},
+                             cut_of(cut)};
+    for (int child = 0; child < 2; child++)
+      std::copy(child_keys[child].begin(), child_keys[child].end(), rule.child_keys[child]);
     card::Change change;
     {
       Unlocked unlocked;
@@ -193,10 +222,18 @@ class PyCardModel : public PyCard, public HoldsAccount {
   }
 
   // ---- for tests: the primitives by themselves
-  uint32_t scan(Words values, uint32_t shift, uint32_t mask, Words out) { return engine_->scan_words(values.data(), uint32_t(values.size()), shift, mask, out.data()); }
-  void scan_wide(Wide values) { engine_->scan_wide(reinterpret_cast<card::u64*>(values.data()), uint32_t(values.size())); }
-  void sort(Wide keys, int bits, Words order) { engine_->sort_keys(reinterpret_cast<const card::u64*>(keys.data()), uint32_t(keys.size()), bits, order.data()); }
-  void sort_narrow(Words keys, int bits, Words order) { engine_->sort_keys(keys.data(), uint32_t(keys.size()), bits, order.data()); }
+  uint32_t scan(Words values, uint32_t shift, uint32_t mask, Words out) {
+    return engine_->scan_words(values.data(), uint32_t(values.size()), shift, mask, out.data());
+  }
+  void scan_wide(Wide values) {
+    engine_->scan_wide(reinterpret_cast<card::u64*>(values.data()), uint32_t(values.size()));
+  }
+  void sort(Wide keys, int bits, Words order) {
+    engine_->sort_keys(reinterpret_cast<const card::u64*>(keys.data()), uint32_t(keys.size()), bits, order.data());
+  }
+  void sort_narrow(Words keys, int bits, Words order) {
+    engine_->sort_keys(keys.data(), uint32_t(keys.size()), bits, order.data());
+  }
 
   uint32_t pair_count() { return engine_->pair_count(); }
   uint32_t visible_count() { return engine_->visible_count(); }
@@ -218,7 +255,12 @@ class PyCardModel : public PyCard, public HoldsAccount {
     }
   }
 
-  struct Account { int steps; bool begun; Rates rates; double drifts[2 * kPendingAges]; };
+  struct Account {
+    int steps;
+    bool begun;
+    Rates rates;
+    double drifts[2 * kPendingAges];
+  };
   static constexpr uint32_t kRemembered = 8;  // steps; reports come one step late
   std::unique_ptr<card::Engine> engine_;
   std::vector<Account> before_ = std::vector<Account>(kRemembered);
@@ -243,8 +285,8 @@ void bind_cuda(nb::module_& m) {
       PyErr_SetObject(error.ptr(), nb::make_tuple(kTroubles[int(e.kind)], e.what()).ptr());
     }
   });
-  m.def("card_memory", &card::MemoryModel::training, nb::arg("rows"), nb::arg("pairs"), nb::arg("pixels"), nb::arg("photo_bytes"),
-        "bytes on the card that training takes at most, growth included");
+  m.def("card_memory", &card::MemoryModel::training, nb::arg("rows"), nb::arg("pairs"), nb::arg("pixels"),
+        nb::arg("photo_bytes"), "bytes on the card that training takes at most, growth included");
   bind_card(m);
   nb::class_<PyCardModel, PyCard> model(m, "CardModel");
   bind_account(model);
@@ -258,8 +300,8 @@ void bind_cuda(nb::module_& m) {
       .def("set_pending", &PyCardModel::set_pending, nb::arg("step"), nb::arg("rates"), nb::arg("by_age").none())
       .def("forward", &PyCardModel::forward)
       .def("loss", &PyCardModel::loss, nb::arg("photo"), nb::arg("ssim_weight"), nb::arg("gradient").none())
-      .def("gradients", &PyCardModel::gradients, nb::arg("colour_gradient"), nb::arg("transmittance_gradient").none(), nb::arg("geometry"), nb::arg("harmonics"), nb::arg("mean2d"),
-           nb::arg("absolute"), nb::arg("visible"))
+      .def("gradients", &PyCardModel::gradients, nb::arg("colour_gradient"), nb::arg("transmittance_gradient").none(),
+           nb::arg("geometry"), nb::arg("harmonics"), nb::arg("mean2d"), nb::arg("absolute"), nb::arg("visible"))
       .def("update", &PyCardModel::update)
       .def("train_step", &PyCardModel::train_step)
       .def("reports", &PyCardModel::reports, nb::arg("all") = false)
@@ -269,8 +311,9 @@ void bind_cuda(nb::module_& m) {
       .def("refresh_filter", &PyCardModel::refresh_filter)
       .def("reset_opacities", &PyCardModel::reset_opacities)
       .def("summary", &PyCardModel::summary)
-      .def("grow", &PyCardModel::grow, nb::arg("threshold"), nb::arg("by_absolute"), nb::arg("lowest_opacity"), nb::arg("small_limit"), nb::arg("size_limit"), nb::arg("shrink"),
-           nb::arg("budget").none(), nb::arg("child_keys"), nb::arg("cut").none())
+      .def("grow", &PyCardModel::grow, nb::arg("threshold"), nb::arg("by_absolute"), nb::arg("lowest_opacity"),
+           nb::arg("small_limit"), nb::arg("size_limit"), nb::arg("shrink"), nb::arg("budget").none(),
+           nb::arg("child_keys"), nb::arg("cut").none())
       .def("relocate", &PyCardModel::relocate, nb::arg("budget").none(), nb::arg("lowest_opacity"), nb::arg("keys"))
       .def("scan", &PyCardModel::scan)
       .def("scan_wide", &PyCardModel::scan_wide)

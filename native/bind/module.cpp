@@ -19,8 +19,10 @@ Camera camera_of(const double* p) {
   c.fx = float(p[12]), c.fy = float(p[13]), c.cx = float(p[14]), c.cy = float(p[15]);
   c.width = int(p[16]), c.height = int(p[17]);
   const double beyond = 0.15;
-  c.slope_low_x = float(-(p[14] + beyond * p[16]) / p[12]), c.slope_high_x = float((p[16] - p[14] + beyond * p[16]) / p[12]);
-  c.slope_low_y = float(-(p[15] + beyond * p[17]) / p[13]), c.slope_high_y = float((p[17] - p[15] + beyond * p[17]) / p[13]);
+  c.slope_low_x = float(-(p[14] + beyond * p[16]) / p[12]),
+  c.slope_high_x = float((p[16] - p[14] + beyond * p[16]) / p[12]);
+  c.slope_low_y = float(-(p[15] + beyond * p[17]) / p[13]),
+  c.slope_high_y = float((p[17] - p[15] + beyond * p[17]) / p[13]);
   return c;
 }
 
@@ -33,29 +35,32 @@ class PyEngine {
  public:
   explicit PyEngine(int threads) : engine_(threads) {}
 
-  uint64_t forward(const PyTable& table, const std::vector<double>& camera, int degree, float kernel_size, bool compensate,
-                   const std::vector<float>& background, float max_alpha, bool absolute, float light_cut,
-                   Floats<3> color, Floats<2> transmittance) {
+  uint64_t forward(const PyTable& table, const std::vector<double>& camera, int degree, float kernel_size,
+                   bool compensate, const std::vector<float>& background, float max_alpha, bool absolute,
+                   float light_cut, Floats<3> color, Floats<2> transmittance) {
     look(table, camera, degree, kernel_size, compensate, background, max_alpha, absolute, light_cut);
     const Camera& c = engine_.camera;
     require(color.shape(0) == 3 && int(color.shape(1)) == c.height && int(color.shape(2)) == c.width &&
-            int(transmittance.shape(0)) == c.height && int(transmittance.shape(1)) == c.width, "output arrays do not fit the camera");
+                int(transmittance.shape(0)) == c.height && int(transmittance.shape(1)) == c.width,
+            "output arrays do not fit the camera");
     nb::gil_scoped_release unlocked;
     splat::forward(engine_, color.data(), transmittance.data());
     return engine_.forward_number;
   }
 
   // L1, SSIM, and whether the loss is a number; where it is not, nothing was changed.
-  nb::tuple train_step(PyTable& table, const std::vector<double>& camera, int degree, float kernel_size, bool compensate,
-                       const std::vector<float>& background, float max_alpha, bool absolute, float light_cut,
-                       Photo photo, double ssim_weight, const std::vector<double>& rates, bool learns, int exposed_photo,
-                       double exposure_rate, double exposure_pull) {
+  nb::tuple train_step(PyTable& table, const std::vector<double>& camera, int degree, float kernel_size,
+                       bool compensate, const std::vector<float>& background, float max_alpha, bool absolute,
+                       float light_cut, Photo photo, double ssim_weight, const std::vector<double>& rates, bool learns,
+                       int exposed_photo, double exposure_rate, double exposure_pull) {
     require(table.table.geometry_moments, "a table without moments cannot be trained");
     look(table, camera, degree, kernel_size, compensate, background, max_alpha, absolute, light_cut);
     const Camera& c = engine_.camera;
-    require(photo.shape(0) == 3 && int(photo.shape(1)) == c.height && int(photo.shape(2)) == c.width, "the photo does not fit the camera");
+    require(photo.shape(0) == 3 && int(photo.shape(1)) == c.height && int(photo.shape(2)) == c.width,
+            "the photo does not fit the camera");
     require(exposed_photo >= -1 && exposed_photo < table.exposures.count, "there is no exposure of that photo");
-    const StepOrder order{photo.data(), ssim_weight, rates_of(rates), learns, {exposed_photo, exposure_rate, exposure_pull}};
+    const StepOrder order{
+        photo.data(), ssim_weight, rates_of(rates), learns, {exposed_photo, exposure_rate, exposure_pull}};
     StepResult result;
     {
       nb::gil_scoped_release unlocked;
@@ -65,7 +70,8 @@ class PyEngine {
     return nb::make_tuple(result.loss.l1, result.loss.ssim, result.finite);
   }
 
-  void update(uint64_t number, Floats<3> color_gradient, int step, const std::vector<double>& rates, double beta1, double beta2, double epsilon) {
+  void update(uint64_t number, Floats<3> color_gradient, int step, const std::vector<double>& rates, double beta1,
+              double beta2, double epsilon) {
     differentiate(number, color_gradient, nullptr);
     require(engine_.table.geometry_moments || step == 0, "a table without moments cannot be trained");
     AdamStep adam;
@@ -80,14 +86,17 @@ class PyEngine {
     if (!transmittance_gradient.is_none()) extra = nb::cast<Floats<2>>(transmittance_gradient);
     differentiate(number, color_gradient, transmittance_gradient.is_none() ? nullptr : extra.data());
     const size_t count = size_t(engine_.table.count);
-    require(geometry.shape(0) == count && geometry.shape(1) == kGeometryWidth && harmonics.shape(0) == count && harmonics.shape(1) == kHarmonicsWidth &&
-            mean2d.shape(0) == count && mean2d.shape(1) == 2 && absolute.shape(0) == count && visible.shape(0) == count, "gradient arrays do not fit the table");
+    require(geometry.shape(0) == count && geometry.shape(1) == kGeometryWidth && harmonics.shape(0) == count &&
+                harmonics.shape(1) == kHarmonicsWidth && mean2d.shape(0) == count && mean2d.shape(1) == 2 &&
+                absolute.shape(0) == count && visible.shape(0) == count,
+            "gradient arrays do not fit the table");
     nb::gil_scoped_release unlocked;
     kernels().gradients(engine_, {geometry.data(), harmonics.data(), mean2d.data(), absolute.data(), visible.data()});
   }
 
   nb::tuple loss(Floats<3> render, Photo photo, float ssim_weight, nb::object gradient_array) {
-    require(render.shape(0) == 3 && photo.shape(0) == 3 && render.shape(1) == photo.shape(1) && render.shape(2) == photo.shape(2),
+    require(render.shape(0) == 3 && photo.shape(0) == 3 && render.shape(1) == photo.shape(1) &&
+                render.shape(2) == photo.shape(2),
             "render and photo differ in size");
     float* gradient = nullptr;
     if (!gradient_array.is_none()) {
@@ -98,29 +107,35 @@ class PyEngine {
     LossValue value;
     {
       nb::gil_scoped_release unlocked;
-      value = splat::loss(engine_, int(render.shape(2)), int(render.shape(1)), render.data(), photo.data(), ssim_weight, gradient);
+      value = splat::loss(engine_, int(render.shape(2)), int(render.shape(1)), render.data(), photo.data(), ssim_weight,
+                          gradient);
     }
     return nb::make_tuple(value.l1, value.ssim);
   }
 
-  nb::tuple exposed_loss(Floats<3> render, Photo photo, float ssim_weight, Floats<2> transform, Floats<3> gradient, WritableDoubles<2> transform_gradient) {
-    require(render.shape(0) == 3 && photo.shape(0) == 3 && render.shape(1) == photo.shape(1) && render.shape(2) == photo.shape(2) &&
-            gradient.size() == render.size(), "render, photo and gradient differ in size");
+  nb::tuple exposed_loss(Floats<3> render, Photo photo, float ssim_weight, Floats<2> transform, Floats<3> gradient,
+                         WritableDoubles<2> transform_gradient) {
+    require(render.shape(0) == 3 && photo.shape(0) == 3 && render.shape(1) == photo.shape(1) &&
+                render.shape(2) == photo.shape(2) && gradient.size() == render.size(),
+            "render, photo and gradient differ in size");
     require(transform.size() == kExposureWidth && transform_gradient.size() == kExposureWidth, "an exposure is [3, 4]");
     Exposure exposure{};
     std::copy_n(transform.data(), kExposureWidth, exposure.transform);
     LossValue value;
     {
       nb::gil_scoped_release unlocked;
-      value = splat::loss(engine_, int(render.shape(2)), int(render.shape(1)), render.data(), photo.data(), ssim_weight, gradient.data(), &exposure);
+      value = splat::loss(engine_, int(render.shape(2)), int(render.shape(1)), render.data(), photo.data(), ssim_weight,
+                          gradient.data(), &exposure);
     }
     std::copy_n(exposure.gradient, kExposureWidth, transform_gradient.data());
     return nb::make_tuple(value.l1, value.ssim);
   }
 
-  void adam(PyTable& table, Floats<2> geometry, Floats<2> harmonics, int number, const std::vector<double>& rates, double beta1, double beta2, double epsilon) {
+  void adam(PyTable& table, Floats<2> geometry, Floats<2> harmonics, int number, const std::vector<double>& rates,
+            double beta1, double beta2, double epsilon) {
     require(table.table.geometry_moments, "a table without moments cannot be trained");
-    require(int(geometry.shape(0)) == table.table.count && int(harmonics.shape(0)) == table.table.count, "gradients do not fit the table");
+    require(int(geometry.shape(0)) == table.table.count && int(harmonics.shape(0)) == table.table.count,
+            "gradients do not fit the table");
     const AdamStep step = adam_step_of(number, rates, beta1, beta2, epsilon);
     nb::gil_scoped_release unlocked;
     kernels().adam(engine_.pool, table.table, geometry.data(), harmonics.data(), step);
@@ -145,11 +160,13 @@ class PyEngine {
   }
 
   void sampling_distance(Floats<2> means, Doubles<2> cameras, Floats<1> distance) {
-    require(means.shape(1) == 3 && cameras.shape(1) == 18 && distance.shape(0) == means.shape(0), "means must be [N, 3] and cameras [C, 18]");
+    require(means.shape(1) == 3 && cameras.shape(1) == 18 && distance.shape(0) == means.shape(0),
+            "means must be [N, 3] and cameras [C, 18]");
     std::vector<Camera> list;
     for (size_t i = 0; i < cameras.shape(0); i++) list.push_back(camera_of(cameras.data() + 18 * i));
     nb::gil_scoped_release unlocked;
-    kernels().sampling_distance(engine_.pool, int(means.shape(0)), means.data(), int(list.size()), list.data(), distance.data());
+    kernels().sampling_distance(engine_.pool, int(means.shape(0)), means.data(), int(list.size()), list.data(),
+                                distance.data());
   }
 
   void neighbour_distance(Floats<2> points, Floats<1> out) {
@@ -195,13 +212,26 @@ class PyEngine {
     nb::dict result;
     result["gaussians"] = engine_.table.count, result["visible"] = work.visible;
     result["visible_behind"] = work.visible_behind, result["seen"] = work.seen, result["pairs"] = work.pairs;
-    result["walked"] = work.walked, result["items"] = work.items, result["vectors"] = work.vectors, result["pixels"] = work.pixels;
+    result["walked"] = work.walked, result["items"] = work.items, result["vectors"] = work.vectors,
+    result["pixels"] = work.pixels;
     return result;
   }
-  double measured_flops() { nb::gil_scoped_release unlocked; return splat::measured_flops(engine_.pool); }
-  double measured_bandwidth() { nb::gil_scoped_release unlocked; return splat::measured_bandwidth(engine_.pool); }
-  double measured_operations() { nb::gil_scoped_release unlocked; return splat::measured_operations(engine_.pool); }
-  double measured_divisions() { nb::gil_scoped_release unlocked; return splat::measured_divisions(engine_.pool); }
+  double measured_flops() {
+    nb::gil_scoped_release unlocked;
+    return splat::measured_flops(engine_.pool);
+  }
+  double measured_bandwidth() {
+    nb::gil_scoped_release unlocked;
+    return splat::measured_bandwidth(engine_.pool);
+  }
+  double measured_operations() {
+    nb::gil_scoped_release unlocked;
+    return splat::measured_operations(engine_.pool);
+  }
+  double measured_divisions() {
+    nb::gil_scoped_release unlocked;
+    return splat::measured_divisions(engine_.pool);
+  }
 
   // Everything that grows with the Gaussians, before rows are moved: the table needs the room, and the next forward
   // pass makes it anew.
@@ -209,7 +239,8 @@ class PyEngine {
     Engine& e = engine_;
     e.splats.release(), e.boxes.release(), e.rows.release(), e.depth_keys[0].release(), e.depth_keys[1].release();
     e.depth_order.release(), e.runs.release(), e.pairs.release(), e.pair_gradients.release();
-    e.chunk_count = e.visible_count = e.tile_columns = e.tile_rows = 0, e.pair_count = 0, e.forward_number++;  // tapes are stale now
+    e.chunk_count = e.visible_count = e.tile_columns = e.tile_rows = 0, e.pair_count = 0,
+    e.forward_number++;  // tapes are stale now
   }
 
   int visible_count() const { return engine_.visible_count; }
@@ -220,18 +251,22 @@ class PyEngine {
  private:
   void look(const PyTable& table, const std::vector<double>& camera, int degree, float kernel_size, bool compensate,
             const std::vector<float>& background, float max_alpha, bool absolute, float light_cut) {
-    require(camera.size() == 18 && background.size() == 3 && degree >= 0 && degree <= 3, "camera, background or degree are malformed");
-    require(max_alpha > 0 && max_alpha < 1, "max_alpha must lie between 0 and 1: backward divides by what an opaque Gaussian lets through");
+    require(camera.size() == 18 && background.size() == 3 && degree >= 0 && degree <= 3,
+            "camera, background or degree are malformed");
+    require(max_alpha > 0 && max_alpha < 1,
+            "max_alpha must lie between 0 and 1: backward divides by what an opaque Gaussian lets through");
     require(light_cut >= 0 && light_cut < 1, "light_cut must be 0 or lie between 0 and 1: it is a share of the light");
     const Camera seen = camera_of(camera.data());
-    require(seen.width > 0 && seen.height > 0 && seen.width <= (1 << 20) && seen.height <= (1 << 20), "image size out of range");
+    require(seen.width > 0 && seen.height > 0 && seen.width <= (1 << 20) && seen.height <= (1 << 20),
+            "image size out of range");
     engine_.table = table.table, engine_.camera = seen;
-    engine_.settings = {
-        degree, kernel_size, compensate, {background[0], background[1], background[2]}, max_alpha, absolute, light_cut};
+    engine_.settings = {degree,    kernel_size, compensate, {background[0], background[1], background[2]},
+                        max_alpha, absolute,    light_cut};
   }
   void differentiate(uint64_t number, Floats<3>& color_gradient, const float* transmittance_gradient) {
     require(number == engine_.forward_number, "the tape is stale: backward must follow its own forward");
-    require(color_gradient.shape(0) == 3 && int(color_gradient.shape(1)) == engine_.camera.height && int(color_gradient.shape(2)) == engine_.camera.width,
+    require(color_gradient.shape(0) == 3 && int(color_gradient.shape(1)) == engine_.camera.height &&
+                int(color_gradient.shape(2)) == engine_.camera.width,
             "the gradient does not fit the image");
     nb::gil_scoped_release unlocked;
     splat::backward(engine_, color_gradient.data(), transmittance_gradient);
@@ -265,9 +300,11 @@ NB_MODULE(_native, m) {
       .def("forward", &PyEngine::forward)
       .def("train_step", &PyEngine::train_step)
       .def("update", &PyEngine::update)
-      .def("gradients", &PyEngine::gradients, nb::arg("number"), nb::arg("color_gradient"), nb::arg("transmittance_gradient").none(),
-           nb::arg("geometry"), nb::arg("harmonics"), nb::arg("mean2d"), nb::arg("absolute"), nb::arg("visible"))
-      .def("loss", &PyEngine::loss, nb::arg("render"), nb::arg("photo"), nb::arg("ssim_weight"), nb::arg("gradient").none())
+      .def("gradients", &PyEngine::gradients, nb::arg("number"), nb::arg("color_gradient"),
+           nb::arg("transmittance_gradient").none(), nb::arg("geometry"), nb::arg("harmonics"), nb::arg("mean2d"),
+           nb::arg("absolute"), nb::arg("visible"))
+      .def("loss", &PyEngine::loss, nb::arg("render"), nb::arg("photo"), nb::arg("ssim_weight"),
+           nb::arg("gradient").none())
       .def("exposed_loss", &PyEngine::exposed_loss)
       .def("adam", &PyEngine::adam)
       .def("settle", &PyEngine::settle)
@@ -275,7 +312,8 @@ NB_MODULE(_native, m) {
       .def("sampling_distance", &PyEngine::sampling_distance)
       .def("neighbour_distance", &PyEngine::neighbour_distance)
       .def("morton_order", &PyEngine::morton_order)
-      .def("take_rows", &PyEngine::take_rows, nb::arg("rows"), nb::arg("source"), nb::arg("zeroed").none(), nb::arg("to"))
+      .def("take_rows", &PyEngine::take_rows, nb::arg("rows"), nb::arg("source"), nb::arg("zeroed").none(),
+           nb::arg("to"))
       .def("timings", &PyEngine::timings)
       .def("release_workspace", &PyEngine::release_workspace)
       .def("step_work", &PyEngine::step_work)
@@ -288,9 +326,13 @@ NB_MODULE(_native, m) {
       .def_prop_ro("workspace_bytes", &PyEngine::workspace_bytes)
       .def_prop_ro("threads", &PyEngine::threads);
   m.def("instruction_sets", &instruction_sets, "those this machine can run, best first");
-  m.def("instruction_set", [] { return std::string(kernels().name); }, nb::call_guard<nb::gil_scoped_release>());
-  m.def("instruction_set_note", &kernels_note, nb::call_guard<nb::gil_scoped_release>(), "about one that was not used; mostly empty");
-  m.def("force_instruction_set", [](const std::string& name) { require(force_kernels(name.c_str()), "this machine cannot run that instruction set"); });
+  m.def(
+      "instruction_set", [] { return std::string(kernels().name); }, nb::call_guard<nb::gil_scoped_release>());
+  m.def("instruction_set_note", &kernels_note, nb::call_guard<nb::gil_scoped_release>(),
+        "about one that was not used; mostly empty");
+  m.def("force_instruction_set", [](const std::string& name) {
+    require(force_kernels(name.c_str()), "this machine cannot run that instruction set");
+  });
   m.def("run_stopwatches", &run_stopwatches, "start and stop the stopwatch of a pass so many times");
   m.attr("compiler") = SPLAT_COMPILER;
   bind_cuda(m);

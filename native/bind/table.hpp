@@ -15,9 +15,11 @@ class PyTable : public HoldsAccount {
     table.count = int(count);
     table.geometry = geometry.data(), table.harmonics = harmonics.data();
     if (moments.shape(0) != count || first.shape(0) != count || second.shape(0) != count) return;
-    require(moments.shape(1) == kGeometryMomentsWidth && first.shape(1) == kHarmonicsWidth && second.shape(1) == kHarmonicsWidth,
+    require(moments.shape(1) == kGeometryMomentsWidth && first.shape(1) == kHarmonicsWidth &&
+                second.shape(1) == kHarmonicsWidth,
             "moments must be [N, 24], [N, 48] and [N, 48]");
-    table.geometry_moments = moments.data(), table.harmonics_first = first.data(), table.harmonics_second = second.data();
+    table.geometry_moments = moments.data(), table.harmonics_first = first.data(),
+    table.harmonics_second = second.data();
   }
   void set_account(int steps, const std::vector<double>& rates, Doubles<2> drifts) {
     require(table.geometry_moments || rates.empty(), "a table without moments owes nothing");
@@ -25,9 +27,11 @@ class PyTable : public HoldsAccount {
     table.pending = adam.pending();
   }
   // How training photos were exposed, which steps change in place: [photos, 3, 4] three times, and [photos].
-  void set_exposures(WritableDoubles<3> transforms, WritableDoubles<3> first, WritableDoubles<3> second, WritableDoubles<1> visits) {
+  void set_exposures(WritableDoubles<3> transforms, WritableDoubles<3> first, WritableDoubles<3> second,
+                     WritableDoubles<1> visits) {
     for (const auto* array : {&transforms, &first, &second})
-      require(array->shape(0) == visits.shape(0) && array->shape(1) == 3 && array->shape(2) == 4, "exposures must be [photos, 3, 4]");
+      require(array->shape(0) == visits.shape(0) && array->shape(1) == 3 && array->shape(2) == 4,
+              "exposures must be [photos, 3, 4]");
     exposures = {int(visits.shape(0)), transforms.data(), first.data(), second.data(), visits.data()};
     exposure_arrays_[0] = transforms, exposure_arrays_[1] = first, exposure_arrays_[2] = second, visits_ = visits;
   }

@@ -7,7 +7,8 @@ namespace {
 
 std::string gigabytes(size_t bytes) {
   const size_t hundredths = (bytes + 5'000'000) / 10'000'000;
-  return std::to_string(hundredths / 100) + "." + (hundredths % 100 < 10 ? "0" : "") + std::to_string(hundredths % 100) + " GB";
+  return std::to_string(hundredths / 100) + "." + (hundredths % 100 < 10 ? "0" : "") +
+         std::to_string(hundredths % 100) + " GB";
 }
 
 }  // namespace
@@ -19,7 +20,8 @@ Arena::Arena(std::shared_ptr<const Driver> driver) : driver_(std::move(driver)) 
 }
 
 CardError Arena::refusal(const char* name, size_t bytes) const {
-  return {Trouble::kOutOfMemory, std::string("The card has too little memory for ") + name + ": " + gigabytes(bytes) + " are needed and " + gigabytes(limit_) + " may be used."};
+  return {Trouble::kOutOfMemory, std::string("The card has too little memory for ") + name + ": " + gigabytes(bytes) +
+                                     " are needed and " + gigabytes(limit_) + " may be used."};
 }
 
 void Arena::require_room(const char* name, size_t bytes) {

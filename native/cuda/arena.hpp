@@ -18,7 +18,7 @@ class Arena {
   Address allocate(const char* name, size_t bytes);  // throws CardError, kOutOfMemory, once nobody gives way any more
   Address allocate_if_free(size_t bytes);            // nobody has to give way; 0: there is no room
   void release(Address address, size_t bytes);
-  void require_room(const char* name, size_t bytes);  // makes room, or throws as allocate would
+  void require_room(const char* name, size_t bytes);        // makes room, or throws as allocate would
   CardError refusal(const char* name, size_t bytes) const;  // of so many in all
   // Asked again and again for memory to give back; false: there is none left. It is called without a lock.
   void set_giver(std::function<bool()> giver) { giver_ = std::move(giver); }
@@ -43,7 +43,7 @@ class Arena {
   std::shared_ptr<const Driver> driver_;
   mutable std::mutex mutex_;  // photos come from another thread
   size_t bytes_ = 0, most_bytes_ = 0, limit_ = 0, allocations_ = 0;
-  size_t wanted_ = 0;         // by those for whom others give way just now
+  size_t wanted_ = 0;  // by those for whom others give way just now
   std::function<bool()> giver_ = [] { return false; };
 };
 

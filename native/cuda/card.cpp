@@ -7,7 +7,8 @@ namespace {
 
 constexpr int kMajor = 75, kMinor = 76;  // attributes: compute capability
 constexpr unsigned kNonBlocking = 1, kNoTiming = 2;
-constexpr int kRefusals[] = {200, 209, 218, 221, 222, 300, 801};  // of an image: damaged, for other cards, too new, or not to be compiled
+constexpr int kRefusals[] = {200, 209, 218, 221,
+                             222, 300, 801};  // of an image: damaged, for other cards, too new, or not to be compiled
 constexpr const char* kNames[] = {
 #define NAME(name, arguments) #name,
     SPLAT_CARD_KERNELS(NAME) SPLAT_CARD_SORTS(NAME)
@@ -25,13 +26,17 @@ std::vector<const Image*> images_for(const std::vector<Image>& images, int capab
   std::vector<const Image*> found;
   for (const Image* image : {made_for_it, ptx})
     if (image) found.push_back(image);
-  if (found.empty()) throw CardError(Trouble::kTooOld, "This card has compute capability " + std::to_string(capability / 10) + "." + std::to_string(capability % 10) + "; 7.5 (RTX 20) or newer is needed.");
+  if (found.empty())
+    throw CardError(Trouble::kTooOld, "This card has compute capability " + std::to_string(capability / 10) + "." +
+                                          std::to_string(capability % 10) + "; 7.5 (RTX 20) or newer is needed.");
   return found;
 }
 
 Card::Card(int device, const std::vector<Image>& images) : driver_(Driver::open()) {
   const Driver& d = *driver_;
-  if (device < 0 || device >= d.device_count()) throw CardError(Trouble::kNoCard, "There is no card cuda:" + std::to_string(device) + "; this machine has " + std::to_string(d.device_count()) + ".");
+  if (device < 0 || device >= d.device_count())
+    throw CardError(Trouble::kNoCard, "There is no card cuda:" + std::to_string(device) + "; this machine has " +
+                                          std::to_string(d.device_count()) + ".");
   d.check(d.cuDeviceGet(&device_, device), "opening it");
   char text[256] = {};
   d.check(d.cuDeviceGetName(text, sizeof text, device_), "asking for its name");
@@ -69,10 +74,12 @@ void Card::load_one_of(const std::vector<const Image*>& candidates) {
     const int code = driver_->cuModuleLoadDataEx(&module_, candidate->bytes.c_str(), 0, nullptr, nullptr);
     if (!code) return void(image = candidate->name());
     module_ = nullptr;
-    if (std::find(std::begin(kRefusals), std::end(kRefusals), code) == std::end(kRefusals)) driver_->check(code, "loading the kernels");
+    if (std::find(std::begin(kRefusals), std::end(kRefusals), code) == std::end(kRefusals))
+      driver_->check(code, "loading the kernels");
     refused += (refused.empty() ? "" : ", ") + candidate->name() + ": " + driver_->words_for(code);
   }
-  throw CardError(Trouble::kTooOld, "The NVIDIA driver does not take our kernels (" + refused + "); update it to R570 or newer, or train with --device cpu.");
+  throw CardError(Trouble::kTooOld, "The NVIDIA driver does not take our kernels (" + refused +
+                                        "); update it to R570 or newer, or train with --device cpu.");
 }
 
 void Card::use() { driver_->check(driver_->cuCtxSetCurrent(context_), "choosing it"); }
@@ -90,7 +97,9 @@ void Card::launch_bytes(Kernel kernel, Grid grid, unsigned threads, void* argume
     timing.lock();
     timed_.push_back({kernel, timing_event(), timing_event()}), record(timed_.back().begin);
   }
-  driver_->check(driver_->cuLaunchKernel(functions_[kernel], grid.x, grid.y, grid.z, threads, 1, 1, 0, stream_, parameters, nullptr), kNames[kernel]);
+  driver_->check(driver_->cuLaunchKernel(functions_[kernel], grid.x, grid.y, grid.z, threads, 1, 1, 0, stream_,
+                                         parameters, nullptr),
+                 kNames[kernel]);
   if (timing) record(timed_.back().end);
   launches_++;
 }
@@ -106,12 +115,16 @@ void Card::to_host_bytes(void* to, Address from, size_t bytes) {
 void Card::copy_bytes(Address to, Address from, size_t bytes) {
   if (bytes) driver_->check(driver_->cuMemcpyDtoDAsync_v2(to, from, bytes, stream_), "copying on it");
 }
-void Card::record(Event event, Stream stream) { driver_->check(driver_->cuEventRecord(event, stream ? stream : stream_), "noting an event"); }
+void Card::record(Event event, Stream stream) {
+  driver_->check(driver_->cuEventRecord(event, stream ? stream : stream_), "noting an event");
+}
 void Card::wait_for(Event event) { host_waits_++, driver_->check(driver_->cuEventSynchronize(event), "working"); }
 void Card::make_sure_of(Event event) {
   if (driver_->cuEventQuery(event)) wait_for(event);
 }
-void Card::stream_waits_for(Event event, Stream stream) { driver_->check(driver_->cuStreamWaitEvent(stream ? stream : stream_, event, 0), "waiting for a copy"); }
+void Card::stream_waits_for(Event event, Stream stream) {
+  driver_->check(driver_->cuStreamWaitEvent(stream ? stream : stream_, event, 0), "waiting for a copy");
+}
 void Card::synchronize() { host_waits_++, driver_->check(driver_->cuStreamSynchronize(stream_), "working"); }
 
 OwnedEvent::OwnedEvent(const Driver& driver, bool timing) : driver_(&driver) {

@@ -29,7 +29,9 @@ class OwnedEvent {
     if (event_) driver_->cuEventDestroy_v2(event_);
   }
   OwnedEvent(OwnedEvent&& other) noexcept : driver_(other.driver_), event_(std::exchange(other.event_, nullptr)) {}
-  OwnedEvent& operator=(OwnedEvent&& other) noexcept { return std::swap(driver_, other.driver_), std::swap(event_, other.event_), *this; }
+  OwnedEvent& operator=(OwnedEvent&& other) noexcept {
+    return std::swap(driver_, other.driver_), std::swap(event_, other.event_), *this;
+  }
   operator Event() const { return event_; }
 
  private:
@@ -37,7 +39,9 @@ class OwnedEvent {
   Event event_ = nullptr;
 };
 
-struct Grid { unsigned x = 1, y = 1, z = 1; };
+struct Grid {
+  unsigned x = 1, y = 1, z = 1;
+};
 inline unsigned blocks_of(size_t count, size_t each) { return unsigned(count ? (count + each - 1) / each : 1); }
 
 class Card {
@@ -52,19 +56,31 @@ class Card {
 #define NUMBER(name, arguments) k_##name,
     SPLAT_CARD_KERNELS(NUMBER) SPLAT_CARD_SORTS(NUMBER)
 #undef NUMBER
-    kKernels
+        kKernels
   };
   template <class Arguments>
   void launch(Kernel kernel, Grid grid, unsigned threads, const Arguments& arguments) {
     launch_bytes(kernel, grid, threads, const_cast<Arguments*>(&arguments));
   }
-  template <class T> void fill(T* to, size_t count, unsigned char byte) { fill_bytes(Address(to), byte, count * sizeof(T)); }
-  template <class T> void to_card(T* to, const T* from, size_t count, Stream stream = nullptr) { to_card_bytes(Address(to), from, count * sizeof(T), stream); }
-  template <class T> void to_host(T* to, const T* from, size_t count) { to_host_bytes(to, Address(from), count * sizeof(T)); }
-  template <class T> void copy(T* to, const T* from, size_t count) { copy_bytes(Address(to), Address(from), count * sizeof(T)); }
+  template <class T>
+  void fill(T* to, size_t count, unsigned char byte) {
+    fill_bytes(Address(to), byte, count * sizeof(T));
+  }
+  template <class T>
+  void to_card(T* to, const T* from, size_t count, Stream stream = nullptr) {
+    to_card_bytes(Address(to), from, count * sizeof(T), stream);
+  }
+  template <class T>
+  void to_host(T* to, const T* from, size_t count) {
+    to_host_bytes(to, Address(from), count * sizeof(T));
+  }
+  template <class T>
+  void copy(T* to, const T* from, size_t count) {
+    copy_bytes(Address(to), Address(from), count * sizeof(T));
+  }
   void record(Event event, Stream stream = nullptr);
-  void wait_for(Event event);          // the host waits
-  void make_sure_of(Event event);      // waits only if it must
+  void wait_for(Event event);                                   // the host waits
+  void make_sure_of(Event event);                               // waits only if it must
   void stream_waits_for(Event event, Stream stream = nullptr);  // the compute stream does, or another one
   void synchronize();
 
@@ -78,10 +94,10 @@ class Card {
   std::shared_ptr<const Driver> shared_driver() const { return driver_; }
   size_t launches() const { return launches_; }
   size_t host_waits() const { return host_waits_; }
-  void use();                          // before anything else in a thread
+  void use();  // before anything else in a thread
   int attribute(int number) const;
 
-  std::string name, image;             // image: the one that was loaded
+  std::string name, image;  // image: the one that was loaded
   int capability = 0;
 
  private:
@@ -98,9 +114,12 @@ class Card {
   Module module_ = nullptr;
   Stream stream_ = nullptr, copy_stream_ = nullptr;
   Function functions_[kKernels] = {};
-  struct Timed { Kernel kernel; OwnedEvent begin, end; };
+  struct Timed {
+    Kernel kernel;
+    OwnedEvent begin, end;
+  };
   OwnedEvent timing_event();
-  std::mutex timing_mutex_;                            // models may live in different threads
+  std::mutex timing_mutex_;  // models may live in different threads
   std::vector<OwnedEvent> idle_timing_events_;
   std::vector<Timed> timed_;
   std::atomic<bool> timing_ = false;

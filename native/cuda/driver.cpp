@@ -12,7 +12,8 @@ namespace {
 constexpr int kOldestDriver = 12080;  // our PTX is that of CUDA 12.8: drivers from R570 on take it
 
 constexpr int kNoDevice = 100;
-constexpr int kFatal[] = {46, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999};  // errors after which nothing works any more
+constexpr int kFatal[] = {46,  700, 702, 709, 710, 714,
+                          715, 716, 717, 718, 719, 999};  // errors after which nothing works any more
 
 void* library_of(std::string& path) {
   if (const char* named = std::getenv("SPLATMETER_LIBCUDA"); named && *named) {
@@ -39,20 +40,24 @@ std::shared_ptr<const Driver> Driver::open() {
   const std::lock_guard lock(mutex);
   std::string path;
   void* library = library_of(path);
-  if (!library) throw CardError(Trouble::kNoDriver, "No NVIDIA driver was found (" + path + "); install it, or train with --device cpu.");
+  if (!library)
+    throw CardError(Trouble::kNoDriver,
+                    "No NVIDIA driver was found (" + path + "); install it, or train with --device cpu.");
   if (auto known = opened.find(library); known != opened.end()) return known->second;
   auto driver = std::make_shared<Driver>();
   driver->library_ = library, driver->path = path;
-#define FIND(name, ...) \
+#define FIND(name, ...)                                                           \
   driver->name = reinterpret_cast<decltype(driver->name)>(dlsym(library, #name)); \
-  if (!driver->name) throw CardError(Trouble::kTooOld, "The NVIDIA driver (" + path + ") has no " #name "; update it to R570 or newer.");
+  if (!driver->name)                                                              \
+    throw CardError(Trouble::kTooOld, "The NVIDIA driver (" + path + ") has no " #name "; update it to R570 or newer.");
   SPLAT_DRIVER_FUNCTIONS(FIND)
 #undef FIND
   const int code = driver->cuInit(0);
   if (code == kNoDevice) throw CardError(Trouble::kNoCard, "The NVIDIA driver sees no card; train with --device cpu.");
   driver->check(code, "starting the driver");
   if (driver->version() < kOldestDriver)
-    throw CardError(Trouble::kTooOld, "The NVIDIA driver is for CUDA " + std::to_string(driver->version() / 1000) + "." + std::to_string(driver->version() / 10 % 100) +
+    throw CardError(Trouble::kTooOld, "The NVIDIA driver is for CUDA " + std::to_string(driver->version() / 1000) +
+                                          "." + std::to_string(driver->version() / 10 % 100) +
                                           "; update it to R570 (CUDA 12.8) or newer.");
   return opened[library] = driver;
 }
@@ -66,7 +71,10 @@ std::string Driver::words_for(int code) const {
 void Driver::check(int code, const char* doing) const {
   if (!code) return;
   const std::string what = std::string("The card failed while ") + doing + ": " + words_for(code) + ".";
-  throw CardError(code == kCodeOutOfMemory ? Trouble::kOutOfMemory : ends_everything(code) ? Trouble::kLost : Trouble::kWrong, what);
+  throw CardError(code == kCodeOutOfMemory ? Trouble::kOutOfMemory
+                  : ends_everything(code)  ? Trouble::kLost
+                                           : Trouble::kWrong,
+                  what);
 }
 
 int Driver::version() const {

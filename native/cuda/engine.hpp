@@ -29,22 +29,35 @@ struct CardImages {
   CardBuffer<u8> photo;
 };
 
-struct HostGradients { float *geometry, *harmonics, *mean2d, *absolute; u8* visible; };
-struct LossValues { double l1, ssim; };
+struct HostGradients {
+  float *geometry, *harmonics, *mean2d, *absolute;
+  u8* visible;
+};
+struct LossValues {
+  double l1, ssim;
+};
 
-struct Cut { double distance, length, width, opacity; };  // halves: see densify/division.py
+struct Cut {
+  double distance, length, width, opacity;
+};  // halves: see densify/division.py
 struct GrowthRule {
-  double threshold = 0.0002;            // of the mean gradient; infinite: nothing grows
-  bool by_absolute = true;              // gof's second criterion too
-  double lowest_opacity = 0.005;        // fainter rows go
-  double small_limit = 0, size_limit = 0;  // scales: up to the first a row is cloned and not split, beyond the second it goes
-  double shrink = 1.6;                  // children are this much smaller
+  double threshold = 0.0002;      // of the mean gradient; infinite: nothing grows
+  bool by_absolute = true;        // gof's second criterion too
+  double lowest_opacity = 0.005;  // fainter rows go
+  double small_limit = 0,
+         size_limit = 0;  // scales: up to the first a row is cloned and not split, beyond the second it goes
+  double shrink = 1.6;    // children are this much smaller
   u32 budget = kNoBudget;
   u32 child_keys[2][kRandomKeys] = {};  // name the draws of first and second children
   std::optional<Cut> cut = {};          // all candidates are cut in two; nothing is cloned, shrunk or drawn
 };
-struct Change { u32 cloned, split, pruned; };
-struct ModelSummary { double mean_opacity; u32 finite_rows; };
+struct Change {
+  u32 cloned, split, pruned;
+};
+struct ModelSummary {
+  double mean_opacity;
+  u32 finite_rows;
+};
 
 class Engine {
  public:
@@ -66,15 +79,15 @@ class Engine {
   void image_to_host(float* colour, float* transmittance);
   LossValues loss(const u8* photo, float ssim_weight, float* gradient);  // of what was drawn last; waits
   void gradients(const float* colour_gradient, const float* transmittance_gradient, const HostGradients& out);
-  void update(const float* colour_gradient, const Adam* adam);           // null: statistics only
+  void update(const float* colour_gradient, const Adam* adam);  // null: statistics only
   // The whole step; without an Adam step only statistics move. Returns its number, which its report will carry.
   u32 train_step(const View& view, const Settings& settings, HostPhoto photo, float ssim_weight, const Adam* adam);
   std::vector<Report> reports(bool all);  // those that have come since the last call; all: wait for the rest
   void forgive();                         // after a stop: go on, with the model as it is
 
   // ---- all rows (rows.cpp); the table must be settled where it says so
-  void settle(bool unless_stopped = false);  // unless the card knows of a loss that was not a number
-  void explore(const Exploration& exploration);  // likewise
+  void settle(bool unless_stopped = false);            // unless the card knows of a loss that was not a number
+  void explore(const Exploration& exploration);        // likewise
   u32 refresh_filter(const std::vector<View>& views);  // returns how many rows some camera sees
   void reset_opacities();                              // settled
   ModelSummary summary();
@@ -87,7 +100,8 @@ class Engine {
   // ---- for tests (primitives.cpp): the host's arrays through scan and sort
   u32 scan_words(const u32* values, u32 count, u32 shift, u32 mask, u32* out);
   void scan_wide(u64* values, u32 count);  // relocate.cpp
-  template <class Key> void sort_keys(const Key* keys, u32 count, int bits, u32* order);
+  template <class Key>
+  void sort_keys(const Key* keys, u32 count, int bits, u32* order);
 
   u32 pair_count() const { return counters_.pairs; }
   u32 visible_count() const { return counters_.visible; }
@@ -96,7 +110,8 @@ class Engine {
   struct GrowthSpace;
   void select(GrowthSpace& space, bool quantile);
   GrowthArguments decide(const GrowthRule& rule, GrowthSpace& space);
-  const u32* morton_order(const float* means, u32 stride, u32 count, Sorter<u64>& sort, CardBuffer<float>& bounds, CardBuffer<u64>& codes);
+  const u32* morton_order(const float* means, u32 stride, u32 count, Sorter<u64>& sort, CardBuffer<float>& bounds,
+                          CardBuffer<u64>& codes);
   size_t room_for(u32 count) const;
   void wide_scan(u64* values, u32 count, CardBuffer<u64>& sums);
   void cut_children(u32 count, u32 first_child, const Cut& cut, const u32* order);
@@ -114,7 +129,7 @@ class Engine {
   void blend_backward(const float* colour_gradient, const float* transmittance_gradient);
   UpdateArguments update_arguments(const Adam* adam);
   void check_image(const View& view) const;
-  void release_workspace();               // everything that grows with the Gaussians
+  void release_workspace();  // everything that grows with the Gaussians
 
   std::shared_ptr<OpenedCard> opened_;
   Card& card_;
@@ -123,7 +138,7 @@ class Engine {
   CardTable table_;
   CardImages images_;
   Pending pending_ = {};
-  std::vector<float> owed_;               // the host's copy of what is owed by age; empty: nothing
+  std::vector<float> owed_;  // the host's copy of what is owed by age; empty: nothing
   CardBuffer<float> ages_;
   PinnedArray<float> ages_on_their_way_;
 
@@ -131,7 +146,8 @@ class Engine {
   Scanner scan_;
   Sorter<u32> depth_sort_, pair_sort_;
   CardBuffer<float> splats_, slots_;
-  CardBuffer<u32> depths_, tiles_, block_visible_, block_farthest_, keys_, rows_, offsets_, first_pair_, pair_keys_, pair_rows_, begins_, ends_;
+  CardBuffer<u32> depths_, tiles_, block_visible_, block_farthest_, keys_, rows_, offsets_, first_pair_, pair_keys_,
+      pair_rows_, begins_, ends_;
   CardBuffer<u64> block_pairs_;
   CardBuffer<u8> touched_;
   CardBuffer<Counters> counters_on_card_;

@@ -6,12 +6,15 @@
 namespace splat::card {
 
 struct OpenedCard {
-  OpenedCard(int device, const std::vector<Image>& images) : card(device, images), arena(card.shared_driver()), photos(card, arena) {}
+  OpenedCard(int device, const std::vector<Image>& images)
+      : card(device, images), arena(card.shared_driver()), photos(card, arena) {}
   ~OpenedCard() { card.driver().cuCtxSetCurrent(card.context()); }  // in whatever thread
   Card card;
   Arena arena;
   Photos photos;
 };
-inline std::shared_ptr<OpenedCard> open_card(int device, const std::vector<Image>& images) { return std::make_shared<OpenedCard>(device, images); }
+inline std::shared_ptr<OpenedCard> open_card(int device, const std::vector<Image>& images) {
+  return std::make_shared<OpenedCard>(device, images);
+}
 
 }  // namespace splat::card

@@ -6,7 +6,11 @@
 namespace splat::card {
 
 Photos::Photos(Card& card, Arena& arena)
-    : card_(card), arena_(arena), chunks_(card.driver(), kChunks * kChunk), taken_{OwnedEvent(card.driver()), OwnedEvent(card.driver())}, used_(card.driver()) {
+    : card_(card),
+      arena_(arena),
+      chunks_(card.driver(), kChunks * kChunk),
+      taken_{OwnedEvent(card.driver()), OwnedEvent(card.driver())},
+      used_(card.driver()) {
   arena.set_giver([this] { return give_way(); });
 }
 
@@ -73,12 +77,14 @@ Photos::Place Photos::make_room(size_t bytes) {
 }
 
 void Photos::copy(Photo& photo, const u8* planes) {
-  card_.record(used_), card_.stream_waits_for(used_, card_.copy_stream());  // steps that read what is overwritten come first
+  card_.record(used_),
+      card_.stream_waits_for(used_, card_.copy_stream());  // steps that read what is overwritten come first
   for (size_t done = 0; done < photo.bytes; done += kChunk) {
     const size_t slot = next_chunk_++ % kChunks, bytes = std::min(kChunk, photo.bytes - done);
     if (next_chunk_ > kChunks) card_.make_sure_of(taken_[slot]);
     std::memcpy(chunks_.data() + slot * kChunk, planes + done, bytes);
-    card_.to_card(photo.planes.data() + done, static_cast<const u8*>(chunks_.data() + slot * kChunk), bytes, card_.copy_stream());
+    card_.to_card(photo.planes.data() + done, static_cast<const u8*>(chunks_.data() + slot * kChunk), bytes,
+                  card_.copy_stream());
     card_.record(taken_[slot], card_.copy_stream());
   }
   card_.record(photo.ready, card_.copy_stream());

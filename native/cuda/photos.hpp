@@ -24,7 +24,7 @@ class Photos {
   // Begins to copy; the caller's memory may go at once. From any thread. Without room nothing happens: whoever needs the
   // photo brings it again.
   void put(uint64_t key, const u8* planes, size_t bytes);
-  void forget(uint64_t key);      // nobody will ask for it again; its memory is the next one's
+  void forget(uint64_t key);  // nobody will ask for it again; its memory is the next one's
   size_t bytes();
   void to_host(uint64_t key, u8* planes, size_t bytes);  // for tests; waits
 
@@ -37,15 +37,15 @@ class Photos {
     size_t bytes;
     CardBuffer<u8> planes;
     OwnedEvent ready;
-    bool waited = false;   // the compute stream has
-    int users = 0;         // steps that are just being launched
+    bool waited = false;  // the compute stream has
+    int users = 0;        // steps that are just being launched
   };
   using Place = std::list<Photo>::iterator;
-  bool give_way();                       // to whoever needs the card's memory more
-  bool give_back_one();                  // the least used one that is not in use; false: there is none
-  bool add_place(size_t bytes);          // new memory, at the front; false: there is none
+  bool give_way();               // to whoever needs the card's memory more
+  bool give_back_one();          // the least used one that is not in use; false: there is none
+  bool add_place(size_t bytes);  // new memory, at the front; false: there is none
   Place place_of_size(size_t bytes, bool only_free);
-  Place make_room(size_t bytes);         // the end: there is none
+  Place make_room(size_t bytes);                                    // the end: there is none
   Place find_or_put(uint64_t key, const u8* planes, size_t bytes);  // the end: no room, or it is nowhere
   void copy(Photo& photo, const u8* planes);
 

@@ -25,17 +25,25 @@ class Scanner {
   CardBuffer<u32> sums_;
 };
 
-template <class Key> struct Sorted { const Key* keys; const u32* values; };
+template <class Key>
+struct Sorted {
+  const Key* keys;
+  const u32* values;
+};
 
 // Keeps two buffers of keys and values and goes to and fro between them. What is handed in stays as it is.
 template <class Key>
 class Sorter {
  public:
   Sorter(Card& card, Arena& arena, Scanner& scanner, const char* name)
-      : card_(card), scan_(scanner), counts_(arena, name), keys_{{arena, name}, {arena, name}}, values_{{arena, name}, {arena, name}} {}
+      : card_(card),
+        scan_(scanner),
+        counts_(arena, name),
+        keys_{{arena, name}, {arena, name}},
+        values_{{arena, name}, {arena, name}} {}
   // By the digits of bits `from` to `to`; values null: the index. The result may be handed in again, for more digits.
   Sorted<Key> operator()(const Key* keys, const u32* values, const u32* count, u32 limit, int from, int to);
-  void reserve(u32 limit);            // so that sorting so many allocates nothing
+  void reserve(u32 limit);  // so that sorting so many allocates nothing
   void release();
   void keep_only(const u32* values);  // of what it returned last
 

@@ -15,7 +15,14 @@ constexpr int kMortonBits = 63;
 void Engine::settle(bool unless_stopped) {
   if (!pending_.by_age || !table_.count) return;
   card_.use();
-  const SettleArguments a = {pending_, int(table_.count), unless_stopped ? stopped_.data() : nullptr, table_.geometry.data(), table_.harmonics.data(), table_.moments.data(), table_.first_moments.data(), table_.second_moments.data()};
+  const SettleArguments a = {pending_,
+                             int(table_.count),
+                             unless_stopped ? stopped_.data() : nullptr,
+                             table_.geometry.data(),
+                             table_.harmonics.data(),
+                             table_.moments.data(),
+                             table_.first_moments.data(),
+                             table_.second_moments.data()};
   card_.launch(Card::k_settle, {blocks_of(size_t(table_.count) * kSettleVectors, kThreads)}, kThreads, a);
   card_.launch(Card::k_settled, {blocks_of(table_.count, kThreads)}, kThreads, a);
 }
@@ -24,9 +31,11 @@ void Engine::explore(const Exploration& e) {
   if (!table_.count) return;
   card_.use();
   ExploreArguments a = {};
-  a.pending = pending_, a.count = int(table_.count), a.stopped = stopped_.data(), a.geometry = table_.geometry.data(), a.moments = table_.moments.data();
+  a.pending = pending_, a.count = int(table_.count), a.stopped = stopped_.data(), a.geometry = table_.geometry.data(),
+  a.moments = table_.moments.data();
   std::copy(e.keys, e.keys + kRandomKeys, a.keys);
-  a.noise = e.noise, a.opacity_weight = e.opacity_weight, a.scale_weight = e.scale_weight, a.opacity_distance = e.opacity_distance, a.scale_distance = e.scale_distance;
+  a.noise = e.noise, a.opacity_weight = e.opacity_weight, a.scale_weight = e.scale_weight,
+  a.opacity_distance = e.opacity_distance, a.scale_distance = e.scale_distance;
   a.second_correction = e.second_correction;
   card_.launch(Card::k_explore, {blocks_of(table_.count, kThreads)}, kThreads, a);
 }
@@ -41,8 +50,15 @@ u32 Engine::refresh_filter(const std::vector<View>& views) {
   CardBuffer<ViewPoint> cameras(arena_, "cameras");
   CardBuffer<float> distance(arena_, "the 3D filter"), farthest(arena_, "the 3D filter");
   CardBuffer<u32> seen(arena_, "the 3D filter");
-  const FilterArguments a = {int(table_.count), int(views.size()), blocks, views.empty() ? 0.f : float(std::sqrt(kFilterVariance) / focal), cameras.at_least(views.size()),
-                             table_.geometry.data(), distance.at_least(table_.count), farthest.at_least(blocks), seen.at_least(blocks)};
+  const FilterArguments a = {int(table_.count),
+                             int(views.size()),
+                             blocks,
+                             views.empty() ? 0.f : float(std::sqrt(kFilterVariance) / focal),
+                             cameras.at_least(views.size()),
+                             table_.geometry.data(),
+                             distance.at_least(table_.count),
+                             farthest.at_least(blocks),
+                             seen.at_least(blocks)};
   card_.to_card(cameras.data(), static_cast<const ViewPoint*>(points.data()), points.size());
   card_.launch(Card::k_sampling_distance, {blocks}, kThreads, a);
   card_.launch(Card::k_filter_top, {}, kThreads, a);
@@ -56,7 +72,8 @@ u32 Engine::refresh_filter(const std::vector<View>& views) {
 void Engine::reset_opacities() {
   if (!table_.count) return;
   card_.use();
-  card_.launch(Card::k_reset_opacities, {blocks_of(table_.count, kThreads)}, kThreads, ResetArguments{int(table_.count), table_.geometry.data(), table_.moments.data()});
+  card_.launch(Card::k_reset_opacities, {blocks_of(table_.count, kThreads)}, kThreads,
+               ResetArguments{int(table_.count), table_.geometry.data(), table_.moments.data()});
 }
 
 ModelSummary Engine::summary() {
@@ -64,7 +81,8 @@ ModelSummary Engine::summary() {
   card_.use();
   const u32 blocks = blocks_of(table_.count, kThreads);
   CardBuffer<Summary> sums(arena_, "a summary");
-  const SummaryArguments a = {int(table_.count), blocks, table_.geometry.data(), table_.harmonics.data(), sums.at_least(blocks)};
+  const SummaryArguments a = {int(table_.count), blocks, table_.geometry.data(), table_.harmonics.data(),
+                              sums.at_least(blocks)};
   card_.launch(Card::k_summarize, {blocks}, kThreads, a);
   card_.launch(Card::k_summary_top, {}, kThreads, a);
   Summary total = {};
@@ -74,7 +92,8 @@ ModelSummary Engine::summary() {
 }
 
 // The order of rows that keeps neighbours in space near in memory.
-const u32* Engine::morton_order(const float* means, u32 stride, u32 count, Sorter<u64>& sort, CardBuffer<float>& bounds, CardBuffer<u64>& codes) {
+const u32* Engine::morton_order(const float* means, u32 stride, u32 count, Sorter<u64>& sort, CardBuffer<float>& bounds,
+                                CardBuffer<u64>& codes) {
   const u32 blocks = blocks_of(count, kBlockItems);
   const MortonArguments a = {count, blocks, stride, means, bounds.at_least(6 * size_t(blocks)), codes.at_least(count)};
   card_.launch(Card::k_morton_bounds, {blocks}, kThreads, a);

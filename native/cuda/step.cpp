@@ -9,7 +9,7 @@ namespace splat::card {
 namespace {
 
 constexpr size_t kReports = 8;
-constexpr int kDepthDigits = 27;     // bits of depth from 0.2 to 13107: three digits; farther ones need a fourth
+constexpr int kDepthDigits = 27;  // bits of depth from 0.2 to 13107: three digits; farther ones need a fourth
 constexpr u32 kMostPairs = 0x7fffffffu;
 
 struct Window {
@@ -34,17 +34,35 @@ int bits_of(u32 values) {  // that numbers below `values` need
 }  // namespace
 
 void Engine::check_image(const View& view) const {
-  require(view.width > 0 && view.height > 0 && view.width <= (1 << 20) && view.height <= (1 << 20), "image size out of range");
+  require(view.width > 0 && view.height > 0 && view.width <= (1 << 20) && view.height <= (1 << 20),
+          "image size out of range");
 }
 
 // ---- forward -----------------------------------------------------------------------------------------------------
 void Engine::project() {
   const size_t n = table_.count;
-  const ProjectArguments a = {frame_, frustum_of(frame_, pending_, owed_.empty() ? nullptr : owed_.data()), pending_, int(n), table_.geometry.data(), table_.moments.data(),
-                              table_.harmonics.data(), table_.first_moments.data(), splats_.at_least(n * kSplatWidth), depths_.at_least(n), tiles_.at_least(n)};
+  const ProjectArguments a = {frame_,
+                              frustum_of(frame_, pending_, owed_.empty() ? nullptr : owed_.data()),
+                              pending_,
+                              int(n),
+                              table_.geometry.data(),
+                              table_.moments.data(),
+                              table_.harmonics.data(),
+                              table_.first_moments.data(),
+                              splats_.at_least(n * kSplatWidth),
+                              depths_.at_least(n),
+                              tiles_.at_least(n)};
   const u32 blocks = blocks_of(n, kBlockItems);
-  const CountArguments c = {u32(n), blocks, a.depths, a.tiles, block_visible_.at_least(blocks), block_farthest_.at_least(blocks), block_pairs_.at_least(blocks),
-                            counters_on_card_.data(), keys_.at_least(n), rows_.at_least(n)};
+  const CountArguments c = {u32(n),
+                            blocks,
+                            a.depths,
+                            a.tiles,
+                            block_visible_.at_least(blocks),
+                            block_farthest_.at_least(blocks),
+                            block_pairs_.at_least(blocks),
+                            counters_on_card_.data(),
+                            keys_.at_least(n),
+                            rows_.at_least(n)};
   if (n) card_.launch(Card::k_project, {blocks_of(n, kProjectThreads)}, kProjectThreads, a);
   card_.launch(Card::k_count_rows, {blocks}, kThreads, c);
   card_.launch(Card::k_count_top, {}, kThreads, c);
@@ -63,7 +81,8 @@ void Engine::wait_for_counters() {
   card_.wait_for(counters_there_);
   counters_ = counters_on_their_way_[0];
   while (steps_reported_ < steps_) reports_.push_back(reports_on_their_way_[steps_reported_++ % kReports]);
-  require(counters_.pairs <= kMostPairs, "these Gaussians touch more than 2^31 tiles of one image: they are far too large");
+  require(counters_.pairs <= kMostPairs,
+          "these Gaussians touch more than 2^31 tiles of one image: they are far too large");
   if (counters_.pairs > pair_capacity_ || !pair_capacity_) {
     const size_t wanted = size_t(kSparePairs * counters_.pairs) + kBlockItems;
     const u32 capacity = u32(std::min(wanted, size_t(kMostPairs)));
@@ -73,16 +92,24 @@ void Engine::wait_for_counters() {
     pair_capacity_ = capacity;
   }
   if (counters_.visible && (counters_.farthest - kNearBits) >> kDepthDigits)
-    by_depth_ = depth_sort_(by_depth_.keys, by_depth_.values, &counters_on_card_.data()->visible, table_.count, kDepthDigits, 32);
+    by_depth_ = depth_sort_(by_depth_.keys, by_depth_.values, &counters_on_card_.data()->visible, table_.count,
+                            kDepthDigits, 32);
 }
 
 void Engine::bin() {
   const u32 tiles = u32(frame_.tile_columns * frame_.tile_rows), visible = counters_.visible, n = table_.count;
   const Counters* counters = counters_on_card_.data();
-  scan_({.values = tiles_.data(), .limit = visible, .out = offsets_.at_least(n), .order = by_depth_.values, .mask = ~kVisible});
-  const EmitArguments e = {frame_, counters, by_depth_.values, offsets_.data(), tiles_.data(), splats_.data(), pair_capacity_, first_pair_.at_least(n), pair_keys_.data(), pair_rows_.data()};
+  scan_({.values = tiles_.data(),
+         .limit = visible,
+         .out = offsets_.at_least(n),
+         .order = by_depth_.values,
+         .mask = ~kVisible});
+  const EmitArguments e = {
+      frame_,         counters,       by_depth_.values,        offsets_.data(),   tiles_.data(),
+      splats_.data(), pair_capacity_, first_pair_.at_least(n), pair_keys_.data(), pair_rows_.data()};
   card_.launch(Card::k_emit, {blocks_of(visible, kThreads)}, kThreads, e);
-  by_tile_ = pair_sort_(pair_keys_.data(), nullptr, nullptr, counters_.pairs, 0, bits_of(tiles + 1));  // with the one behind the last
+  by_tile_ = pair_sort_(pair_keys_.data(), nullptr, nullptr, counters_.pairs, 0,
+                        bits_of(tiles + 1));  // with the one behind the last
   const TileBeginsArguments t = {by_tile_.keys, counters, pair_capacity_, tiles, begins_.data()};
   card_.launch(Card::k_tile_begins, {blocks_of(size_t(counters_.pairs) + 1, kThreads)}, kThreads, t);
 }
@@ -90,7 +117,8 @@ void Engine::bin() {
 void Engine::blend_forward() {
   const size_t tiles = size_t(frame_.tile_columns) * frame_.tile_rows;
   BlendArguments a = {};
-  a.frame = frame_, a.splats = splats_.data(), a.begins = begins_.data(), a.pairs = by_tile_.values, a.pair_rows = pair_rows_.data();
+  a.frame = frame_, a.splats = splats_.data(), a.begins = begins_.data(), a.pairs = by_tile_.values,
+  a.pair_rows = pair_rows_.data();
   a.colour = images_.colour.data(), a.transmittance = images_.transmittance.data(), a.ends = ends_.data();
   card_.launch(Card::k_blend_forward, {blocks_of(tiles, kTilesPerBlock)}, kBlendThreads, a);
 }
@@ -98,12 +126,14 @@ void Engine::blend_forward() {
 void Engine::reserve_image() {
   const size_t pixels = size_t(frame_.width) * frame_.height, tiles = size_t(frame_.tile_columns) * frame_.tile_rows;
   if (3 * pixels > images_.colour.capacity()) release_gradients();
-  images_.colour.at_least(3 * pixels), images_.transmittance.at_least(pixels), begins_.at_least(tiles + 1), ends_.at_least(tiles);
+  images_.colour.at_least(3 * pixels), images_.transmittance.at_least(pixels), begins_.at_least(tiles + 1),
+      ends_.at_least(tiles);
 }
 
 void Engine::forward(const View& view, const Settings& settings) {
   check_image(view);
-  require(settings.max_alpha > 0 && settings.max_alpha < 1, "max_alpha must lie between 0 and 1: backward divides by what an opaque Gaussian lets through");
+  require(settings.max_alpha > 0 && settings.max_alpha < 1,
+          "max_alpha must lie between 0 and 1: backward divides by what an opaque Gaussian lets through");
   card_.use();
   drawn_ = false, frame_ = frame_of(view, settings), absolute_ = settings.absolute_gradients;
   reserve_image();
@@ -131,7 +161,8 @@ void Engine::launch_loss(const u8* photo, float ssim_weight, bool with_gradient)
   LossArguments a = {};
   std::copy(window.taps, window.taps + kWindowRadius + 1, a.taps);
   a.width = frame_.width, a.height = frame_.height, a.render = images_.colour.data(), a.photo = photo;
-  a.ssim_weight = float(-double(ssim_weight) / (3.0 * double(pixels))), a.l1_weight = float((1 - double(ssim_weight)) / (3.0 * double(pixels)));
+  a.ssim_weight = float(-double(ssim_weight) / (3.0 * double(pixels))),
+  a.l1_weight = float((1 - double(ssim_weight)) / (3.0 * double(pixels)));
   a.sums = images_.loss_sums.at_least(2 * size_t(grid.x) * grid.y * grid.z);
   if (with_gradient) a.maps = images_.maps.at_least(9 * pixels), a.gradient = images_.gradient.at_least(3 * pixels);
   card_.launch(Card::k_loss_values, grid, kThreads, a);
@@ -140,7 +171,14 @@ void Engine::launch_loss(const u8* photo, float ssim_weight, bool with_gradient)
 
 void Engine::launch_total(float ssim_weight, u32 step) {
   const u32 blocks = blocks_of(size_t(frame_.width), kLossWide) * blocks_of(size_t(frame_.height), kLossHigh) * 3;
-  const TotalArguments a = {blocks, pair_capacity_, step, images_.loss_sums.data(), 3.0 * frame_.width * frame_.height, ssim_weight, counters_on_card_.data(), stopped_.data(),
+  const TotalArguments a = {blocks,
+                            pair_capacity_,
+                            step,
+                            images_.loss_sums.data(),
+                            3.0 * frame_.width * frame_.height,
+                            ssim_weight,
+                            counters_on_card_.data(),
+                            stopped_.data(),
                             report_.data() + step % kReports};
   card_.launch(Card::k_loss_total, {}, kThreads, a);
 }
@@ -161,25 +199,34 @@ LossValues Engine::loss(const u8* photo, float ssim_weight, float* gradient) {
 
 // ---- backward ----------------------------------------------------------------------------------------------------
 // Whenever a picture needs more room than any before: it needs no gradients, and so looking takes no more than learning.
-void Engine::release_gradients() { slots_.release(), touched_.release(), images_.gradient.release(), images_.maps.release(); }
-void Engine::reserve_gradients() { slots_.at_least(size_t(pair_capacity_) * kSlotWidth), touched_.at_least(pair_capacity_); }
+void Engine::release_gradients() {
+  slots_.release(), touched_.release(), images_.gradient.release(), images_.maps.release();
+}
+void Engine::reserve_gradients() {
+  slots_.at_least(size_t(pair_capacity_) * kSlotWidth), touched_.at_least(pair_capacity_);
+}
 
 void Engine::blend_backward(const float* colour_gradient, const float* transmittance_gradient) {
   const size_t tiles = size_t(frame_.tile_columns) * frame_.tile_rows;
   reserve_gradients();
   BlendArguments a = {};
-  a.frame = frame_, a.splats = splats_.data(), a.begins = begins_.data(), a.pairs = by_tile_.values, a.pair_rows = pair_rows_.data();
+  a.frame = frame_, a.splats = splats_.data(), a.begins = begins_.data(), a.pairs = by_tile_.values,
+  a.pair_rows = pair_rows_.data();
   a.colour = images_.colour.data(), a.transmittance = images_.transmittance.data(), a.ends = ends_.data();
-  a.colour_gradient = colour_gradient, a.transmittance_gradient = transmittance_gradient, a.slots = slots_.data(), a.touched = touched_.data();
+  a.colour_gradient = colour_gradient, a.transmittance_gradient = transmittance_gradient, a.slots = slots_.data(),
+  a.touched = touched_.data();
   card_.fill(touched_.data(), counters_.pairs, 0);
-  card_.launch(absolute_ ? Card::k_blend_backward_absolute : Card::k_blend_backward, {blocks_of(tiles, kTilesPerBlock)}, kBlendThreads, a);
+  card_.launch(absolute_ ? Card::k_blend_backward_absolute : Card::k_blend_backward, {blocks_of(tiles, kTilesPerBlock)},
+               kBlendThreads, a);
 }
 
 UpdateArguments Engine::update_arguments(const Adam* adam) {
   UpdateArguments a = {};
-  a.frame = frame_, a.pending = pending_, a.with_step = adam != nullptr, a.counters = counters_on_card_.data(), a.stopped = stopped_.data();
+  a.frame = frame_, a.pending = pending_, a.with_step = adam != nullptr, a.counters = counters_on_card_.data(),
+  a.stopped = stopped_.data();
   if (adam) a.adam = *adam;
-  a.rows = rows_.data(), a.tiles = tiles_.data(), a.first_pair = first_pair_.data(), a.splats = splats_.data(), a.slots = slots_.data(), a.touched = touched_.data();
+  a.rows = rows_.data(), a.tiles = tiles_.data(), a.first_pair = first_pair_.data(), a.splats = splats_.data(),
+  a.slots = slots_.data(), a.touched = touched_.data();
   a.geometry = table_.geometry.data(), a.harmonics = table_.harmonics.data(), a.moments = table_.moments.data();
   a.first_moments = table_.first_moments.data(), a.second_moments = table_.second_moments.data();
   return a;
@@ -201,23 +248,31 @@ void Engine::gradients(const float* colour_gradient, const float* transmittance_
   card_.use();
   const size_t n = table_.count, pixels = size_t(frame_.width) * frame_.height;
   card_.to_card(images_.given_gradient.at_least(3 * pixels), colour_gradient, 3 * pixels);
-  if (transmittance_gradient) card_.to_card(images_.transmittance_gradient.at_least(pixels), transmittance_gradient, pixels);
-  blend_backward(images_.given_gradient.data(), transmittance_gradient ? images_.transmittance_gradient.data() : nullptr);
-  CardBuffer<float> geometry(arena_, "gradients"), harmonics(arena_, "gradients"), mean2d(arena_, "gradients"), absolute(arena_, "gradients");
+  if (transmittance_gradient)
+    card_.to_card(images_.transmittance_gradient.at_least(pixels), transmittance_gradient, pixels);
+  blend_backward(images_.given_gradient.data(),
+                 transmittance_gradient ? images_.transmittance_gradient.data() : nullptr);
+  CardBuffer<float> geometry(arena_, "gradients"), harmonics(arena_, "gradients"), mean2d(arena_, "gradients"),
+      absolute(arena_, "gradients");
   CardBuffer<u8> visible(arena_, "gradients");
   UpdateArguments a = update_arguments(nullptr);
-  a.geometry_gradient = geometry.at_least(n * kGeometryWidth), a.harmonics_gradient = harmonics.at_least(n * kHarmonicsWidth);
+  a.geometry_gradient = geometry.at_least(n * kGeometryWidth),
+  a.harmonics_gradient = harmonics.at_least(n * kHarmonicsWidth);
   a.mean2d = mean2d.at_least(2 * n), a.absolute = absolute.at_least(n), a.visible = visible.at_least(n);
   card_.fill(a.geometry_gradient, n * kGeometryWidth, 0), card_.fill(a.harmonics_gradient, n * kHarmonicsWidth, 0);
   card_.fill(a.mean2d, 2 * n, 0), card_.fill(a.absolute, n, 0), card_.fill(a.visible, n, 0);
   card_.launch(Card::k_gradients, {blocks_of(counters_.visible, kUpdateThreads)}, kUpdateThreads, a);
-  card_.to_host(out.geometry, static_cast<const float*>(a.geometry_gradient), n * kGeometryWidth), card_.to_host(out.harmonics, static_cast<const float*>(a.harmonics_gradient), n * kHarmonicsWidth);
-  card_.to_host(out.mean2d, static_cast<const float*>(a.mean2d), 2 * n), card_.to_host(out.absolute, static_cast<const float*>(a.absolute), n), card_.to_host(out.visible, static_cast<const u8*>(a.visible), n);
+  card_.to_host(out.geometry, static_cast<const float*>(a.geometry_gradient), n * kGeometryWidth),
+      card_.to_host(out.harmonics, static_cast<const float*>(a.harmonics_gradient), n * kHarmonicsWidth);
+  card_.to_host(out.mean2d, static_cast<const float*>(a.mean2d), 2 * n),
+      card_.to_host(out.absolute, static_cast<const float*>(a.absolute), n),
+      card_.to_host(out.visible, static_cast<const u8*>(a.visible), n);
   card_.synchronize();
 }
 
 // ---- the whole step ----------------------------------------------------------------------------------------------
-u32 Engine::train_step(const View& view, const Settings& settings, HostPhoto photo, float ssim_weight, const Adam* adam) {
+u32 Engine::train_step(const View& view, const Settings& settings, HostPhoto photo, float ssim_weight,
+                       const Adam* adam) {
   require(table_.trainable, "a table without moments cannot be trained");
   check_image(view);
   const Photos::InUse in_use(photos_, photo, 3 * size_t(view.width) * view.height);
@@ -228,7 +283,8 @@ u32 Engine::train_step(const View& view, const Settings& settings, HostPhoto pho
   launch_total(ssim_weight, step);
   blend_backward(images_.gradient.data(), nullptr);
   card_.launch(Card::k_update, {blocks_of(counters_.visible, kUpdateThreads)}, kUpdateThreads, update_arguments(adam));
-  card_.to_host(reports_on_their_way_.data() + (step - 1) % kReports, static_cast<const Report*>(report_.data() + step % kReports), 1);
+  card_.to_host(reports_on_their_way_.data() + (step - 1) % kReports,
+                static_cast<const Report*>(report_.data() + step % kReports), 1);
   return steps_ = step;
 }
 

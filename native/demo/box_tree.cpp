@@ -38,8 +38,9 @@ struct BoxTree::Builder {
         nodes[index] = {box.low, box.high, begin, end - begin};
         if (end - begin <= leaf_size || depth == deepest) return;
         const auto [axis, plane] = best_plane(spread, begin, end);
-        const auto middle = std::partition(order.begin() + begin, order.begin() + end,
-                                           [&, axis = axis, plane = plane](std::uint32_t k) { return centres[k][axis] < plane; });
+        const auto middle =
+            std::partition(order.begin() + begin, order.begin() + end,
+                           [&, axis = axis, plane = plane](std::uint32_t k) { return centres[k][axis] < plane; });
         const auto cut = static_cast<std::uint32_t>(middle - order.begin());
         if (cut == begin || cut == end) return;
         const std::size_t left = nodes.size();

@@ -49,7 +49,7 @@ struct Box {
 };
 
 class BoxTree {
-public:
+   public:
     BoxTree(std::span<const Box> boxes, std::uint32_t leaf_size);
 
     // The k-th member of a leaf is the order()[k]-th of the boxes.
@@ -60,7 +60,7 @@ public:
     template <bool stop_at_any, typename Leaf>
     void walk(const Rays& rays, Hits& hits, const Leaf& leaf) const;
 
-private:
+   private:
     struct Node {
         Vec3 low, high;
         std::uint32_t first = 0;  // of its members, or the left of its two adjacent children
@@ -80,8 +80,10 @@ void BoxTree::walk(const Rays& rays, Hits& hits, const Leaf& leaf) const {
     const auto entry = [&](const Node& node) {  // `nowhere` when missed
         const Lanes3 t0 = (every_lane(node.low) - rays.origin) * reciprocal;
         const Lanes3 t1 = (every_lane(node.high) - rays.origin) * reciprocal;
-        const Lanes enter = maximum(maximum(minimum(t0.x, t1.x), minimum(t0.y, t1.y)), maximum(minimum(t0.z, t1.z), Lanes{}));
-        const Lanes leave = minimum(minimum(maximum(t0.x, t1.x), maximum(t0.y, t1.y)), minimum(maximum(t0.z, t1.z), hits.distance));
+        const Lanes enter =
+            maximum(maximum(minimum(t0.x, t1.x), minimum(t0.y, t1.y)), maximum(minimum(t0.z, t1.z), Lanes{}));
+        const Lanes leave =
+            minimum(minimum(maximum(t0.x, t1.x), maximum(t0.y, t1.y)), minimum(maximum(t0.z, t1.z), hits.distance));
         return enter <= leave ? enter : every_lane(nowhere);
     };
     struct Waiting {
@@ -100,7 +102,8 @@ void BoxTree::walk(const Rays& rays, Hits& hits, const Leaf& leaf) const {
                 if (!any(hits.distance > 0.0f)) return;
             }
         } else {
-            Waiting closer{entry(nodes_[node.first]), node.first}, farther{entry(nodes_[node.first + 1]), node.first + 1};
+            Waiting closer{entry(nodes_[node.first]), node.first},
+                farther{entry(nodes_[node.first + 1]), node.first + 1};
             float closest = least(closer.entry), other = least(farther.entry);
             if (other < closest) {
                 std::swap(closer, farther);

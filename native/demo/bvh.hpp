@@ -10,13 +10,13 @@
 namespace splatmeter::demo {
 
 class Bvh {
-public:
+   public:
     explicit Bvh(const Mesh& mesh);
 
     Hits nearest(const Rays& rays) const;
     Hits blocked(const Rays& rays) const;  // any triangle, not the nearest: enough for shadows
 
-private:
+   private:
     struct Corner {
         Vec3 origin, edge1, edge2;
         std::int32_t triangle;

@@ -15,15 +15,18 @@ constexpr float sun_size = 0.025f;  // radians from the middle to the rim: sever
 constexpr Vec3 sun_colour{1.60f, 1.45f, 1.20f};
 constexpr Vec3 from_sky{0.36f, 0.43f, 0.54f}, from_below{0.26f, 0.24f, 0.20f};
 constexpr Vec3 horizon{0.56f, 0.74f, 0.95f}, zenith{0.13f, 0.31f, 0.74f};
-constexpr float lift = 3e-3f;        // keeps rays from meeting the surface they leave; metres
-constexpr float open_cell = 1;       // metres; what is finer hardly changes the light of the sky
-constexpr int open_side = 6;         // squared: rays that look for the sky from one place
-constexpr float hiding_reach = 25;   // metres; what is farther away hardly hides the sky
+constexpr float lift = 3e-3f;       // keeps rays from meeting the surface they leave; metres
+constexpr float open_cell = 1;      // metres; what is finer hardly changes the light of the sky
+constexpr int open_side = 6;        // squared: rays that look for the sky from one place
+constexpr float hiding_reach = 25;  // metres; what is farther away hardly hides the sky
 
 }  // namespace
 
 City::City(const Plan& plan, int threads)
-    : plan_(plan), things_(build_city(plan)), built_(things_.mesh), grove_(plan.seed, std::move(things_.trees)),
+    : plan_(plan),
+      things_(build_city(plan)),
+      built_(things_.mesh),
+      grove_(plan.seed, std::move(things_.trees)),
       open_cells_(static_cast<int>((plan.side() + 2 * pitch) / open_cell)) {
     bake(threads);
 }
@@ -50,7 +53,8 @@ City::Points City::meet(const Rays& rays, float pixel_angle) const {
         if (rays.reach[lane] < 0) continue;
         const Ray ray = rays.at(lane);
         const float down = ray.direction.z < 0 ? -ray.origin.z / ray.direction.z : nowhere;
-        if (down < hits.distance[lane] && length(ray.origin + ray.direction * down - plan_.centre()) < plan_.dome_radius()) {
+        if (down < hits.distance[lane] &&
+            length(ray.origin + ray.direction * down - plan_.centre()) < plan_.dome_radius()) {
             points[lane] = ground_point(ray, down, pixel_angle);
         } else if (hits.triangle[lane] < 0) {
             points[lane].sky = true;
@@ -73,23 +77,31 @@ City::Point City::ground_point(const Ray& ray, float distance, float pixel_angle
 
 City::Point City::built_point(const Ray& ray, const Hits& hits, int lane, float pixel_angle) const {
     const Triangle& triangle = things_.mesh.triangles[static_cast<std::size_t>(hits.triangle[lane])];
-    const Vertex &a = things_.mesh.vertices[triangle.a], &b = things_.mesh.vertices[triangle.b], &c = things_.mesh.vertices[triangle.c];
+    const Vertex &a = things_.mesh.vertices[triangle.a], &b = things_.mesh.vertices[triangle.b],
+                 &c = things_.mesh.vertices[triangle.c];
     const float u = hits.u[lane], v = hits.v[lane], w = 1 - u - v, distance = hits.distance[lane];
     const auto blend = [&](auto x, auto y, auto z) { return x * w + y * u + z * v; };
     const Vec3 position = ray.origin + ray.direction * distance;
     Vec3 normal = normalized(blend(a.normal, b.normal, c.normal));
     if (dot(normal, ray.direction) > 0) normal = normal * -1.0f;  // roofs from below
-    const CitySpot spot{{triangle.material, triangle.variant}, position, blend(a.u, b.u, c.u), blend(a.v, b.v, c.v), distance * pixel_angle};
-    return {position, normal, city_albedo(things_, spot, plan_.seed), openness(position, normal), city_gloss(triangle.material)};
+    const CitySpot spot{{triangle.material, triangle.variant},
+                        position,
+                        blend(a.u, b.u, c.u),
+                        blend(a.v, b.v, c.v),
+                        distance * pixel_angle};
+    return {position, normal, city_albedo(things_, spot, plan_.seed), openness(position, normal),
+            city_gloss(triangle.material)};
 }
 
-City::Point City::tree_point(const Ray& ray, const Hits& hits, int lane, const Planting& tree, float pixel_angle) const {
+City::Point City::tree_point(const Ray& ray, const Hits& hits, int lane, const Planting& tree,
+                             float pixel_angle) const {
     const Mesh& mesh = grove_.mesh_of(tree);
     const Triangle& triangle = mesh.triangles[static_cast<std::size_t>(hits.triangle[lane])];
     const Vertex &a = mesh.vertices[triangle.a], &b = mesh.vertices[triangle.b], &c = mesh.vertices[triangle.c];
     const float u = hits.u[lane], v = hits.v[lane], w = 1 - u - v, distance = hits.distance[lane];
     const Vec3 local = normalized(a.normal * w + b.normal * u + c.normal * v);
-    const Vec3 normal{local.x * tree.cosine - local.y * tree.sine, local.x * tree.sine + local.y * tree.cosine, local.z};
+    const Vec3 normal{local.x * tree.cosine - local.y * tree.sine, local.x * tree.sine + local.y * tree.cosine,
+                      local.z};
     const Vec3 position = ray.origin + ray.direction * distance;
     const CitySpot spot{{triangle.material, triangle.variant}, position, 0, 0, distance * pixel_angle};
     const float tint = triangle.material == Material::bark ? 1 : tree.tint;
@@ -152,7 +164,8 @@ Lights City::radiance(const Rays& rays, const Places& places, float pixel_angle)
 
 Vec3 City::on_dome(const Ray& ray) const {
     const Vec3 origin = ray.origin - plan_.centre();
-    const float along = dot(origin, ray.direction), rest = dot(origin, origin) - plan_.dome_radius() * plan_.dome_radius();
+    const float along = dot(origin, ray.direction),
+                rest = dot(origin, origin) - plan_.dome_radius() * plan_.dome_radius();
     return ray.origin + ray.direction * (std::sqrt(std::max(0.0f, along * along - rest)) - along);
 }
 
@@ -197,16 +210,20 @@ void City::bake(int threads) {
     std::vector<float> found(static_cast<std::size_t>(stride) * stride);
     in_parallel(stride, threads, [&](int row) {
         for (int column = 0; column < stride; ++column) {
-            const Vec3 place{open_cell * static_cast<float>(column) - pitch, open_cell * static_cast<float>(row) - pitch, 0.05f};
-            const auto key = scramble(scramble(plan_.seed + 3, static_cast<std::uint32_t>(row)), static_cast<std::uint32_t>(column));
-            found[static_cast<std::size_t>(row) * stride + column] = 0.3f + 0.7f * open_sky(place, key);  // walls give some light back
+            const Vec3 place{open_cell * static_cast<float>(column) - pitch,
+                             open_cell * static_cast<float>(row) - pitch, 0.05f};
+            const auto key =
+                scramble(scramble(plan_.seed + 3, static_cast<std::uint32_t>(row)), static_cast<std::uint32_t>(column));
+            found[static_cast<std::size_t>(row) * stride + column] =
+                0.3f + 0.7f * open_sky(place, key);  // walls give some light back
         }
     });
     open_ = std::move(found);
 }
 
 std::vector<std::uint8_t> City::photograph(const Camera& camera, const Picture& picture) const {
-    return exposed(camera, picture, [&](const Rays& rays, const Places& places) { return radiance(rays, places, 1 / camera.fx); });
+    return exposed(camera, picture,
+                   [&](const Rays& rays, const Places& places) { return radiance(rays, places, 1 / camera.fx); });
 }
 
 }  // namespace splatmeter::demo

@@ -29,7 +29,7 @@ struct Observation {
 };
 
 class City {
-public:
+   public:
     City(const Plan& plan, int threads);
 
     // The latest city is kept: photographs of one come in a row.
@@ -38,12 +38,14 @@ public:
     std::vector<std::uint8_t> photograph(const Camera& camera, const Picture& picture) const;  // [H, W, 3]
 
     // The findings number first, first + 1, ... : random pixels of random cameras.
-    void find(std::span<const Camera> cameras, const Picture& picture, std::uint32_t first, std::span<Finding> findings) const;
+    void find(std::span<const Camera> cameras, const Picture& picture, std::uint32_t first,
+              std::span<Finding> findings) const;
 
     // Which cameras see a place that nothing hides: the nearest ones, `most` at most.
-    std::vector<Observation> observers(std::span<const Camera> cameras, const Picture& picture, Vec3 position, std::size_t most) const;
+    std::vector<Observation> observers(std::span<const Camera> cameras, const Picture& picture, Vec3 position,
+                                       std::size_t most) const;
 
-private:
+   private:
     struct Point {  // where a ray ends, with all that shading needs
         Vec3 position, normal, albedo;
         float openness = 1;
@@ -69,8 +71,8 @@ private:
     Things things_;
     Bvh built_;
     Grove grove_;
-    int open_cells_;            // a side of the grid below
-    std::vector<float> open_;   // how much of the sky the ground sees
+    int open_cells_;           // a side of the grid below
+    std::vector<float> open_;  // how much of the sky the ground sees
 };
 
 }  // namespace splatmeter::demo

@@ -10,11 +10,13 @@ namespace {
 constexpr int largest_city = 32;  // blocks on a side: facades are counted in 16 bits
 
 Plan checked_plan(std::uint32_t seed, int size) {
-    if (size < 1 || size > largest_city) throw std::invalid_argument("city: the size must be from 1 to 32 blocks on a side");
+    if (size < 1 || size > largest_city)
+        throw std::invalid_argument("city: the size must be from 1 to 32 blocks on a side");
     return {seed, size};
 }
 
-nb::object city_photo(const Cameras& numbers, int width, int height, int samples, std::uint32_t seed, int size, int threads) {
+nb::object city_photo(const Cameras& numbers, int width, int height, int samples, std::uint32_t seed, int size,
+                      int threads) {
     const std::vector<Camera> cameras = read_cameras(numbers);
     if (cameras.size() != 1) throw std::invalid_argument("city_photo: expected one camera, an array [1, 16]");
     const Picture picture = checked(width, height, samples, seed, threads);
@@ -34,7 +36,8 @@ struct Findings {
 };
 
 // Those that two cameras see at least: one alone cannot tell how far away a point is.
-Findings gathered(const City& city, std::span<const Camera> cameras, const Picture& picture, std::uint32_t first, int draws, std::size_t longest) {
+Findings gathered(const City& city, std::span<const Camera> cameras, const Picture& picture, std::uint32_t first,
+                  int draws, std::size_t longest) {
     std::vector<Finding> drawn(static_cast<std::size_t>(draws));
     city.find(cameras, picture, first, drawn);
     std::vector<std::vector<Observation>> tracks(drawn.size());
@@ -58,32 +61,39 @@ Findings gathered(const City& city, std::span<const Camera> cameras, const Pictu
     return found;
 }
 
-nb::object city_points(const Cameras& numbers, int width, int height, int samples, std::uint32_t seed, int size, int threads,
-                       std::uint32_t first, int draws, int longest) {
+nb::object city_points(const Cameras& numbers, int width, int height, int samples, std::uint32_t seed, int size,
+                       int threads, std::uint32_t first, int draws, int longest) {
     const std::vector<Camera> cameras = read_cameras(numbers);
-    if (cameras.empty() || draws < 1 || longest < 2) throw std::invalid_argument("city_points: expected cameras [C, 16], some draws, and tracks of 2 or more");
+    if (cameras.empty() || draws < 1 || longest < 2)
+        throw std::invalid_argument("city_points: expected cameras [C, 16], some draws, and tracks of 2 or more");
     const Picture picture = checked(width, height, samples, seed, threads);
     const Plan plan = checked_plan(seed, size);
     Findings found;
     {
         const nb::gil_scoped_release released;
-        found = gathered(*City::planned(plan, threads), cameras, picture, first, draws, static_cast<std::size_t>(longest));
+        found =
+            gathered(*City::planned(plan, threads), cameras, picture, first, draws, static_cast<std::size_t>(longest));
     }
     const std::size_t points = found.counts.size(), seen = found.cameras.size();
-    return nb::make_tuple(hand_over(std::move(found.positions), {points, 3}), hand_over(std::move(found.distances), {points}),
-                          hand_over(std::move(found.colours), {points, 3}), hand_over(std::move(found.counts), {points}),
-                          hand_over(std::move(found.cameras), {seen}), hand_over(std::move(found.pixels), {seen, 2}));
+    return nb::make_tuple(
+        hand_over(std::move(found.positions), {points, 3}), hand_over(std::move(found.distances), {points}),
+        hand_over(std::move(found.colours), {points, 3}), hand_over(std::move(found.counts), {points}),
+        hand_over(std::move(found.cameras), {seen}), hand_over(std::move(found.pixels), {seen, 2}));
 }
 
 }  // namespace
 
 void bind_city(nb::module_& module) {
-    module.def("city_photo", &city_photo, nb::arg("camera"), nb::arg("width"), nb::arg("height"), nb::arg("samples"), nb::arg("seed"),
-               nb::arg("size"), nb::arg("threads"),
-               "One photo of the built-in city of size x size blocks, uint8 [H, W, 3]. camera [1, 16] as for demo_photo.");
-    module.def("city_points", &city_points, nb::arg("cameras"), nb::arg("width"), nb::arg("height"), nb::arg("samples"), nb::arg("seed"),
-               nb::arg("size"), nb::arg("threads"), nb::arg("first"), nb::arg("draws"), nb::arg("longest"),
-               "Surface points that at least two of the cameras [C, 16] see, of the draws first, first + 1, ...: positions float32 [N, 3], "
-               "distances from the camera that found them [N], colours uint8 [N, 3], how many cameras see each [N], which ones [M] and "
+    module.def(
+        "city_photo", &city_photo, nb::arg("camera"), nb::arg("width"), nb::arg("height"), nb::arg("samples"),
+        nb::arg("seed"), nb::arg("size"), nb::arg("threads"),
+        "One photo of the built-in city of size x size blocks, uint8 [H, W, 3]. camera [1, 16] as for demo_photo.");
+    module.def("city_points", &city_points, nb::arg("cameras"), nb::arg("width"), nb::arg("height"), nb::arg("samples"),
+               nb::arg("seed"), nb::arg("size"), nb::arg("threads"), nb::arg("first"), nb::arg("draws"),
+               nb::arg("longest"),
+               "Surface points that at least two of the cameras [C, 16] see, of the draws first, first + 1, ...: "
+               "positions float32 [N, 3], "
+               "distances from the camera that found them [N], colours uint8 [N, 3], how many cameras see each [N], "
+               "which ones [M] and "
                "where, in pixels [M, 2].");
 }

@@ -21,7 +21,8 @@ Vec3 plaster(const Facade& facade, const CitySpot& spot) {
     const float clouds = layered_noise({spot.u * 0.6f, spot.v * 0.6f, 0}, facade.key);
     Vec3 colour = facade.colour * (0.86f + 0.28f * clouds);
     const float grain = resolved(0.05f, spot.footprint);
-    if (grain > 0) colour = colour * (1 + grain * 0.22f * (noise({spot.u * 18, spot.v * 18, 0}, facade.key + 9) - 0.5f));
+    if (grain > 0)
+        colour = colour * (1 + grain * 0.22f * (noise({spot.u * 18, spot.v * 18, 0}, facade.key + 9) - 0.5f));
     const float streak = noise({spot.u * 2.2f, spot.v * 0.25f, 0}, facade.key + 10);  // where rain ran down
     return colour * (1 - 0.16f * smoothstep(0.55f, 0.8f, streak));
 }
@@ -29,7 +30,9 @@ Vec3 plaster(const Facade& facade, const CitySpot& spot) {
 bool on_beam(const Bay& bay) {
     constexpr float half = 0.085f;
     const float edge = bay.facade.bay_width() / 2 - std::abs(bay.s);
-    if (edge < half || bay.t < 2 * half || std::abs(bay.t - sill + 0.1f) < half || std::abs(bay.t - lintel - 0.1f) < half) return true;
+    if (edge < half || bay.t < 2 * half || std::abs(bay.t - sill + 0.1f) < half ||
+        std::abs(bay.t - lintel - 0.1f) < half)
+        return true;
     const float jamb = std::abs(std::abs(bay.s) - window_half - 0.12f);
     if (jamb < half && bay.t < lintel + 0.2f) return true;
     if (bay.t > sill || bay.chance(20) > 0.6f) return false;
@@ -41,7 +44,8 @@ Vec3 wall_itself(const Bay& bay, const CitySpot& spot) {
     const Facade& facade = bay.facade;
     if (spot.v < 0.45f && facade.masonry != Masonry::brick) {  // plinth of rough stone
         int row, column;
-        const float across = whole(spot.v / 0.225f, row), along = whole(spot.u / 0.5f + 0.5f * static_cast<float>(row & 1), column);
+        const float across = whole(spot.v / 0.225f, row),
+                    along = whole(spot.u / 0.5f + 0.5f * static_cast<float>(row & 1), column);
         const float joint = std::min(std::min(across, 1 - across) * 0.225f, std::min(along, 1 - along) * 0.5f);
         const Vec3 stone = sandstone * (0.55f + 0.4f * lattice(column, row, 3, facade.key));
         return mix(stone, stone * (joint < 0.012f ? 0.5f : 1.0f), resolved(0.05f, spot.footprint));
@@ -93,7 +97,9 @@ Vec3 door(const Bay& bay) {
 
 Vec3 shop_window(const Bay& bay) {
     if (bay.t > 2.3f) {  // the sign: a band with something like letters
-        const bool letter = bay.t > 2.42f && bay.t < 2.68f && noise({bay.s * 9 + 31 * static_cast<float>(bay.column), bay.t * 2, 0}, bay.facade.key + 12) > 0.5f;
+        const bool letter =
+            bay.t > 2.42f && bay.t < 2.68f &&
+            noise({bay.s * 9 + 31 * static_cast<float>(bay.column), bay.t * 2, 0}, bay.facade.key + 12) > 0.5f;
         return letter ? Vec3{0.85f, 0.80f, 0.62f} : bay.facade.accent;
     }
     const float edge = std::min(bay.facade.bay_width() / 2 - std::abs(bay.s), std::min(bay.t - 0.45f, 2.3f - bay.t));
@@ -104,7 +110,8 @@ Vec3 shop_window(const Bay& bay) {
     const float goods = lattice(column + 9 * bay.column, shelf, 13, bay.facade.key);
     if (t > 0.92f) return {0.30f, 0.26f, 0.20f};
     const bool thing = s > 0.15f && s < 0.85f && t < 0.35f + 0.5f * goods;
-    const Vec3 colour{lattice(column, shelf, 14, bay.facade.key), 0.25f + 0.4f * goods, 0.3f * lattice(column, shelf, 15, bay.facade.key) + 0.1f};
+    const Vec3 colour{lattice(column, shelf, 14, bay.facade.key), 0.25f + 0.4f * goods,
+                      0.3f * lattice(column, shelf, 15, bay.facade.key) + 0.1f};
     return thing ? colour * 0.7f : Vec3{0.16f, 0.14f, 0.11f};
 }
 
@@ -146,16 +153,20 @@ Vec3 facade_albedo(const Facade& facade, const CitySpot& spot) {
     if (spot.v > facade.height) return gable(bay, spot);
     if (storey == 0 && column == facade.door && std::abs(s) < 0.55f && t < 2.5f) return door(bay);
     if (storey == 0 && facade.shop) return t < storey_height - 0.12f ? shop_window(bay) : sandstone;
-    if (storey > 0 && storey < facade.storeys && t < 0.12f && facade.masonry != Masonry::timber) return sandstone * 1.1f;  // between storeys
+    if (storey > 0 && storey < facade.storeys && t < 0.12f && facade.masonry != Masonry::timber)
+        return sandstone * 1.1f;  // between storeys
     if (!has_window(bay) || (storey == 0 && column == facade.door)) return wall_itself(bay, spot);
     const float away = std::abs(s);
     if (away < window_half && t > sill && t < lintel) return window(bay);
-    if (facade.flowers && storey > 0 && away < window_half + 0.05f && t > sill - 0.32f && t < sill + 0.12f) return flower_box(bay);
+    if (facade.flowers && storey > 0 && away < window_half + 0.05f && t > sill - 0.32f && t < sill + 0.12f)
+        return flower_box(bay);
     if (away < window_half + 0.12f && t > sill - 0.09f && t <= sill) return sandstone * 1.2f;
-    if (away < window_half + 0.12f && t >= lintel && t < lintel + 0.16f && facade.masonry == Masonry::brick) return sandstone;
+    if (away < window_half + 0.12f && t >= lintel && t < lintel + 0.16f && facade.masonry == Masonry::brick)
+        return sandstone;
     if (facade.shutters && away > window_half + 0.04f && away < window_half + 0.48f && t > sill && t < lintel) {
         int slat;
-        return facade.accent * (mix(1.0f, whole(t / 0.09f, slat) < 0.35f ? 0.6f : 1.25f, resolved(0.05f, spot.footprint)));
+        return facade.accent *
+               (mix(1.0f, whole(t / 0.09f, slat) < 0.35f ? 0.6f : 1.25f, resolved(0.05f, spot.footprint)));
     }
     return wall_itself(bay, spot);
 }

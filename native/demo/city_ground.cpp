@@ -26,12 +26,16 @@ Vec3 road(Vec3 p, float across, float along, std::uint32_t seed, float footprint
     const float wear = 0.55f + 0.4f * smoothstep(0.3f, 0.6f, noise({p.x * 3, p.y * 3, 0}, seed + 54));
     const Vec3 paint{0.72f, 0.71f, 0.67f};
     int stripe;
-    if (along > 4.0f && along < 6.4f && across < 3.2f) return whole(across + 0.25f, stripe) < 0.5f ? mix(base, paint, wear) : base;
+    if (along > 4.0f && along < 6.4f && across < 3.2f)
+        return whole(across + 0.25f, stripe) < 0.5f ? mix(base, paint, wear) : base;
     if (along > 6.8f && along < 7.1f && across < 3.4f) return mix(base, paint, wear);
     if (along > 8 && across < 0.07f && whole(along / 3, stripe) < 0.55f) return mix(base, paint, wear);
     if (across > road_half - 0.28f) return base * 0.72f;  // gutter
     const float from_cover = std::sqrt((across - 1.4f) * (across - 1.4f) + (along - 13) * (along - 13));
-    if (from_cover < 0.36f) return Vec3{0.12f, 0.11f, 0.11f} * (from_cover > 0.29f ? 1.7f : whole((p.x + p.y) * 12, stripe) < 0.5f ? 1.3f : 0.8f);
+    if (from_cover < 0.36f)
+        return Vec3{0.12f, 0.11f, 0.11f} * (from_cover > 0.29f                       ? 1.7f
+                                            : whole((p.x + p.y) * 12, stripe) < 0.5f ? 1.3f
+                                                                                     : 0.8f);
     return base;
 }
 
@@ -46,12 +50,14 @@ Vec3 slabs(Vec3 p, float size, Vec3 colour, std::uint32_t seed, float footprint)
 
 Vec3 pavement(Vec3 p, float from_middle, std::uint32_t seed, float footprint) {
     int stone;
-    if (from_middle < road_half + 0.17f) return Vec3{0.52f, 0.51f, 0.49f} * (whole(p.x + p.y, stone) < 0.03f ? 0.6f : 1.0f);
+    if (from_middle < road_half + 0.17f)
+        return Vec3{0.52f, 0.51f, 0.49f} * (whole(p.x + p.y, stone) < 0.03f ? 0.6f : 1.0f);
     return slabs(p, 0.5f, {0.46f, 0.44f, 0.41f}, seed, footprint);
 }
 
 Vec3 lawn(Vec3 p, std::uint32_t seed, float footprint) {
-    const float patches = layered_noise({p.x * 0.45f, p.y * 0.45f, 0}, seed + 57), tufts = noise({p.x * 3.1f, p.y * 3.1f, 0}, seed + 58);
+    const float patches = layered_noise({p.x * 0.45f, p.y * 0.45f, 0}, seed + 57),
+                tufts = noise({p.x * 3.1f, p.y * 3.1f, 0}, seed + 58);
     Vec3 colour = mix(Vec3{0.15f, 0.28f, 0.06f}, Vec3{0.32f, 0.42f, 0.11f}, patches) * (0.82f + 0.36f * tufts);
     const float blades = resolved(0.06f, footprint);
     if (blades > 0) colour = colour * (1 + blades * 0.5f * (noise({p.x * 16, p.y * 16, 0}, seed + 59) - 0.5f));
@@ -73,7 +79,10 @@ Vec3 flower_bed(Vec3 p, std::uint32_t seed) {
     const float pick = lattice(x, y, 65, seed);
     const Vec3 soil = Vec3{0.17f, 0.11f, 0.07f} * (0.7f + 0.6f * noise({p.x * 9, p.y * 9, 0}, seed + 66));
     if (u * u + v * v > 0.16f) return mix(soil, {0.14f, 0.28f, 0.08f}, 0.6f);
-    return pick < 0.3f ? Vec3{0.78f, 0.16f, 0.14f} : pick < 0.55f ? Vec3{0.86f, 0.66f, 0.12f} : pick < 0.8f ? Vec3{0.70f, 0.36f, 0.62f} : Vec3{0.84f, 0.82f, 0.78f};
+    return pick < 0.3f    ? Vec3{0.78f, 0.16f, 0.14f}
+           : pick < 0.55f ? Vec3{0.86f, 0.66f, 0.12f}
+           : pick < 0.8f  ? Vec3{0.70f, 0.36f, 0.62f}
+                          : Vec3{0.84f, 0.82f, 0.78f};
 }
 
 Vec3 park(Vec3 p, float x, float y, std::uint32_t seed, float footprint) {
@@ -102,7 +111,9 @@ Vec3 fields(Vec3 p, float away, std::uint32_t seed, float footprint) {
     if (crop < 0.5f || away < 8) return grass;
     const float furrow = std::sin((crop < 0.75f ? p.x : p.y) * 4.2f);
     const Vec3 earth = crop < 0.75f ? Vec3{0.52f, 0.44f, 0.20f} : Vec3{0.34f, 0.36f, 0.13f};
-    return mix(grass, earth * (0.9f + 0.16f * resolved(0.5f, footprint) * furrow + 0.15f * noise({p.x, p.y, 0}, seed + 70)), smoothstep(8, 10, away));
+    return mix(grass,
+               earth * (0.9f + 0.16f * resolved(0.5f, footprint) * furrow + 0.15f * noise({p.x, p.y, 0}, seed + 70)),
+               smoothstep(8, 10, away));
 }
 
 }  // namespace
@@ -122,7 +133,8 @@ Vec3 street_ground(const Plan& plan, Vec3 p, float footprint) {
     if (nearest < pavement_edge) return pavement(p, nearest, plan.seed, footprint);
     const int i = static_cast<int>(std::floor(p.x / pitch)), j = static_cast<int>(std::floor(p.y / pitch));
     const float x = p.x - pitch * (static_cast<float>(i) + 0.5f), y = p.y - pitch * (static_cast<float>(j) + 0.5f);
-    return plan.kind(i, j) == BlockKind::park ? park(p, x, y, plan.seed, footprint) : garden(p, x, y, plan.seed, footprint);
+    return plan.kind(i, j) == BlockKind::park ? park(p, x, y, plan.seed, footprint)
+                                              : garden(p, x, y, plan.seed, footprint);
 }
 
 }  // namespace splatmeter::demo

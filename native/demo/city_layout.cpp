@@ -25,8 +25,14 @@ void add_houses(Things& things, const Plan& plan, int i, int j) {
         float along;
         float width;
     };
-    const std::array<Place, 8> places{{{{0, -1, 0}, -third, third}, {{0, -1, 0}, 0, third}, {{0, -1, 0}, third, third}, {{0, 1, 0}, -third, third},
-                                       {{0, 1, 0}, 0, third}, {{0, 1, 0}, third, third}, {{-1, 0, 0}, 0, third - 0.8f}, {{1, 0, 0}, 0, third - 0.8f}}};
+    const std::array<Place, 8> places{{{{0, -1, 0}, -third, third},
+                                       {{0, -1, 0}, 0, third},
+                                       {{0, -1, 0}, third, third},
+                                       {{0, 1, 0}, -third, third},
+                                       {{0, 1, 0}, 0, third},
+                                       {{0, 1, 0}, third, third},
+                                       {{-1, 0, 0}, 0, third - 0.8f},
+                                       {{1, 0, 0}, 0, third - 0.8f}}};
     for (std::uint32_t k = 0; k < places.size(); ++k) {
         Random random = plan.stream(i, j, first_house + k);
         const Frame frame = facing(places[k].ahead);
@@ -47,7 +53,8 @@ void add_yard(Things& things, const Plan& plan, int i, int j) {
         const bool fruit = random.next() < 0.5f;
         plant(things, foot, k < 2 ? (fruit ? blossom_tree : lime_tree) : bush, 1, random);
     }
-    add_hedge(things, middle + Vec3{-4.5f, random.between(-1, 1), 0}, middle + Vec3{random.between(-1, 3), 0.3f, 0}, 1.1f, 0.5f);
+    add_hedge(things, middle + Vec3{-4.5f, random.between(-1, 1), 0}, middle + Vec3{random.between(-1, 3), 0.3f, 0},
+              1.1f, 0.5f);
 }
 
 void add_park(Things& things, const Plan& plan, int i, int j) {
@@ -57,21 +64,28 @@ void add_park(Things& things, const Plan& plan, int i, int j) {
     for (int k = 0; k < 8; ++k) {
         const float angle = pi / 4 * (static_cast<float>(k) + 0.5f);
         const Vec3 outward{std::cos(angle), std::sin(angle), 0};
-        if (k % 2 == 0) add_bench(things, middle + outward * 4.6f, facing(outward * -1.0f));
-        else add_lamp(things, middle + outward * 5.0f, outward * -1.0f);
+        if (k % 2 == 0)
+            add_bench(things, middle + outward * 4.6f, facing(outward * -1.0f));
+        else
+            add_lamp(things, middle + outward * 5.0f, outward * -1.0f);
     }
-    static constexpr std::array<std::uint16_t, 6> kinds{round_tree, round_tree, lime_tree, spruce, poplar, blossom_tree};
+    static constexpr std::array<std::uint16_t, 6> kinds{round_tree, round_tree, lime_tree,
+                                                        spruce,     poplar,     blossom_tree};
     for (int k = 0; k < 26; ++k) {
         const Vec3 offset{random.between(-13, 13), random.between(-13, 13), 0};
         const auto kind = kinds[static_cast<std::size_t>(random.next() * kinds.size())];
-        const float across = std::min(std::abs(offset.x - offset.y), std::abs(offset.x + offset.y));  // from the diagonal paths
-        if (length(offset) < 8 || across < 2.6f) plant(things, middle + normalized(offset + Vec3{0.1f, 0, 0}) * random.between(9, 13), bush, 1.1f, random);
-        else plant(things, middle + offset, kind, 1, random);
+        const float across =
+            std::min(std::abs(offset.x - offset.y), std::abs(offset.x + offset.y));  // from the diagonal paths
+        if (length(offset) < 8 || across < 2.6f)
+            plant(things, middle + normalized(offset + Vec3{0.1f, 0, 0}) * random.between(9, 13), bush, 1.1f, random);
+        else
+            plant(things, middle + offset, kind, 1, random);
     }
     const float half = pitch / 2 - pavement_edge - 0.4f;
     for (const Vec3 ahead : {Vec3{1, 0, 0}, Vec3{0, 1, 0}, Vec3{-1, 0, 0}, Vec3{0, -1, 0}}) {
         const Vec3 side = cross(ahead, upward);
-        add_hedge(things, middle + ahead * half - side * (half - 2.5f), middle + ahead * half + side * (half - 2.5f), 0.75f, 0.5f);
+        add_hedge(things, middle + ahead * half - side * (half - 2.5f), middle + ahead * half + side * (half - 2.5f),
+                  0.75f, 0.5f);
     }
 }
 
@@ -102,12 +116,15 @@ void add_street(Things& things, const Plan& plan, int i, int j, bool northwards)
         const float shift = side > 0 ? 0.0f : 3.5f;
         for (const float place : {10.5f, 24.5f}) add_lamp(things, kerb + along * (place + shift - 0.6f), right * -side);
         for (const float place : {8.0f, 14.0f, 21.0f, 28.0f}) {
-            if (random.next() < 0.6f) plant(things, kerb + along * (place + 0.8f * shift) + right * (0.25f * side), kind, 0.95f, random);
+            if (random.next() < 0.6f)
+                plant(things, kerb + along * (place + 0.8f * shift) + right * (0.25f * side), kind, 0.95f, random);
         }
         for (std::uint32_t slot = 0; slot < 4; ++slot) {
             if (random.next() > 0.5f) continue;
-            const Vec3 place = start + right * (side * (road_half - 1.1f)) + along * (11.0f + 6.0f * static_cast<float>(slot) + random.between(-0.4f, 0.4f));
-            add_car(things, place, facing(along * side), plan.stream(i, j, first_car + 100 * (axis + 1) + (side > 0 ? 10 : 0) + slot));
+            const Vec3 place = start + right * (side * (road_half - 1.1f)) +
+                               along * (11.0f + 6.0f * static_cast<float>(slot) + random.between(-0.4f, 0.4f));
+            add_car(things, place, facing(along * side),
+                    plan.stream(i, j, first_car + 100 * (axis + 1) + (side > 0 ? 10 : 0) + slot));
         }
     }
 }
@@ -123,8 +140,12 @@ Things build_city(const Plan& plan) {
                     add_houses(things, plan, i, j);
                     add_yard(things, plan, i, j);
                     break;
-                case BlockKind::park: add_park(things, plan, i, j); break;
-                case BlockKind::country: add_country(things, plan, i, j); break;
+                case BlockKind::park:
+                    add_park(things, plan, i, j);
+                    break;
+                case BlockKind::country:
+                    add_country(things, plan, i, j);
+                    break;
             }
         }
     }

@@ -16,12 +16,12 @@ enum class Masonry : std::uint8_t { brick, plaster, timber };
 struct Facade {
     float width = 0, height = 0;  // to the eaves
     int storeys = 1, bays = 1;
-    int door = -1;                // its bay; none where negative
-    bool shop = false;            // shop windows on the ground floor
-    bool front = false;           // a window in every bay
+    int door = -1;       // its bay; none where negative
+    bool shop = false;   // shop windows on the ground floor
+    bool front = false;  // a window in every bay
     bool shutters = false, flowers = false;
     Masonry masonry = Masonry::plaster;
-    Vec3 colour, accent;          // of the wall; of doors, shutters and signs
+    Vec3 colour, accent;  // of the wall; of doors, shutters and signs
     std::uint32_t key = 0;
 
     float bay_width() const { return width / static_cast<float>(bays); }

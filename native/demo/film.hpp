@@ -79,8 +79,10 @@ std::vector<std::uint8_t> exposed(const Camera& camera, const Picture& picture, 
         for (int x = 0; x < picture.width; ++x) {
             const int index = y * picture.width + x;
             Random random(scramble(picture.seed, static_cast<std::uint32_t>(index)));
-            const Vec3 mean = pixel_mean(camera, static_cast<float>(x), static_cast<float>(y), picture.samples, random, radiance);
-            for (int channel = 0; channel < 3; ++channel) pixels[3 * static_cast<std::size_t>(index) + channel] = encode(mean[channel]);
+            const Vec3 mean =
+                pixel_mean(camera, static_cast<float>(x), static_cast<float>(y), picture.samples, random, radiance);
+            for (int channel = 0; channel < 3; ++channel)
+                pixels[3 * static_cast<std::size_t>(index) + channel] = encode(mean[channel]);
         }
     });
     return pixels;

@@ -44,11 +44,18 @@ void add_table(Mesh& mesh) {
     turned(table_radius, table_height - 0.01f, inner, table_height, 1);
     turned(inner, table_height, 0, table_height, 20);
     add_lathe(mesh, iron, {}, 24, 24,
-              spline({{0.10f, 0, 0.10f}, {0.055f, 0, 0.18f}, {0.045f, 0, 0.35f}, {0.075f, 0, 0.42f}, {0.045f, 0, 0.49f},
-                      {0.05f, 0, 0.64f}, {0.14f, 0, low}}));
+              spline({{0.10f, 0, 0.10f},
+                      {0.055f, 0, 0.18f},
+                      {0.045f, 0, 0.35f},
+                      {0.075f, 0, 0.42f},
+                      {0.045f, 0, 0.49f},
+                      {0.05f, 0, 0.64f},
+                      {0.14f, 0, low}}));
     for (int foot = 0; foot < 3; ++foot) {
         const float angle = 2 * pi * static_cast<float>(foot) / 3 + 0.3f;
-        add_tube(mesh, iron, spline({around(angle, 0.04f, 0.16f), around(angle, 0.22f, 0.17f), around(angle, 0.38f, 0.05f), around(angle, 0.5f, 0.02f)}),
+        add_tube(mesh, iron,
+                 spline({around(angle, 0.04f, 0.16f), around(angle, 0.22f, 0.17f), around(angle, 0.38f, 0.05f),
+                         around(angle, 0.5f, 0.02f)}),
                  around(angle + pi / 2, 1), 0.024f, 8, 10);
     }
 }
@@ -85,26 +92,37 @@ void add_flower(Mesh& mesh, Vec3 centre, Vec3 up, float size, std::uint16_t colo
 
 void add_bouquet(Mesh& mesh, Random random) {
     add_lathe(mesh, {Material::glaze}, vase_place, 40, 48,
-              spline({{0.0f, 0, 0}, {0.075f, 0, 0.0f}, {0.085f, 0, 0.03f}, {0.125f, 0, 0.11f}, {0.140f, 0, 0.18f}, {0.110f, 0, 0.26f},
-                      {0.060f, 0, 0.32f}, {0.055f, 0, 0.36f}, {0.085f, 0, 0.40f}, {0.070f, 0, 0.39f}, {0.048f, 0, 0.34f}}));
+              spline({{0.0f, 0, 0},
+                      {0.075f, 0, 0.0f},
+                      {0.085f, 0, 0.03f},
+                      {0.125f, 0, 0.11f},
+                      {0.140f, 0, 0.18f},
+                      {0.110f, 0, 0.26f},
+                      {0.060f, 0, 0.32f},
+                      {0.055f, 0, 0.36f},
+                      {0.085f, 0, 0.40f},
+                      {0.070f, 0, 0.39f},
+                      {0.048f, 0, 0.34f}}));
     constexpr int stems = 15;
     for (int k = 0; k < stems; ++k) {
         const float angle = 2.39996f * static_cast<float>(k) + random.between(-0.3f, 0.3f);
         const float spread = std::sqrt((static_cast<float>(k) + 0.4f) / stems);
         const Vec3 root = vase_place + Vec3{0, 0, 0.25f};
         const Vec3 neck = vase_place + around(angle, 0.03f * spread, 0.40f);
-        const Vec3 head = vase_place + around(angle, 0.34f * spread, mix(0.82f, 0.55f, spread) + random.between(-0.04f, 0.04f));
+        const Vec3 head =
+            vase_place + around(angle, 0.34f * spread, mix(0.82f, 0.55f, spread) + random.between(-0.04f, 0.04f));
         const Vec3 middle = mix(neck, head, 0.55f) + Vec3{0, 0, 0.06f};
         const Curve stem = spline({root, neck, middle, head});
         add_tube(mesh, {Material::stem}, stem, around(angle + pi / 2, 1), 0.005f, 6, 10);
         const auto colour = static_cast<std::uint16_t>(random.next() * 6);
-        add_flower(mesh, head, normalized(head - middle + Vec3{0, 0, 0.08f}), random.between(0.075f, 0.115f), colour, random);
+        add_flower(mesh, head, normalized(head - middle + Vec3{0, 0, 0.08f}), random.between(0.075f, 0.115f), colour,
+                   random);
         for (int leaf = 0; leaf < 3; ++leaf) {
             const float turn = angle + random.between(-1.6f, 1.6f);
             const Vec3 ahead = normalized(around(turn, 1, random.between(0.1f, 0.9f)));
             const Vec3 side = normalized(cross(ahead, {0, 0, 1}));
-            add_leaf(mesh, {Material::leaf, variant_from(random)}, stem(random.between(0.42f, 0.8f)), {side, ahead, cross(side, ahead)},
-                     random.between(0.10f, 0.19f), 0.17f, 6);
+            add_leaf(mesh, {Material::leaf, variant_from(random)}, stem(random.between(0.42f, 0.8f)),
+                     {side, ahead, cross(side, ahead)}, random.between(0.10f, 0.19f), 0.17f, 6);
         }
     }
 }
@@ -112,20 +130,39 @@ void add_bouquet(Mesh& mesh, Random random) {
 void add_tableware(Mesh& mesh, Random random) {
     const auto bowl_place = around(2.55f, 0.56f, table_height + 0.004f);
     add_lathe(mesh, {Material::china}, bowl_place, 32, 20,
-              spline({{0.0f, 0, 0}, {0.06f, 0, 0.0f}, {0.12f, 0, 0.035f}, {0.165f, 0, 0.085f}, {0.155f, 0, 0.085f}, {0.11f, 0, 0.04f}, {0, 0, 0.02f}}));
+              spline({{0.0f, 0, 0},
+                      {0.06f, 0, 0.0f},
+                      {0.12f, 0, 0.035f},
+                      {0.165f, 0, 0.085f},
+                      {0.155f, 0, 0.085f},
+                      {0.11f, 0, 0.04f},
+                      {0, 0, 0.02f}}));
     for (int k = 0; k < 6; ++k) {
-        const Vec3 place = k < 5 ? bowl_place + around(1.2566f * static_cast<float>(k), 0.075f, 0.085f) : bowl_place + Vec3{0, 0, 0.15f};
-        add_blob(mesh, {Material::fruit, static_cast<std::uint16_t>(k)}, place, Vec3{1, 1, 0.93f} * random.between(0.046f, 0.054f), 0.02f, 18);
+        const Vec3 place = k < 5 ? bowl_place + around(1.2566f * static_cast<float>(k), 0.075f, 0.085f)
+                                 : bowl_place + Vec3{0, 0, 0.15f};
+        add_blob(mesh, {Material::fruit, static_cast<std::uint16_t>(k)}, place,
+                 Vec3{1, 1, 0.93f} * random.between(0.046f, 0.054f), 0.02f, 18);
     }
     for (const float angle : {-1.15f, 4.1f + 0.5f}) {
         const Vec3 place = around(angle, 0.62f, table_height + 0.004f);
-        add_lathe(mesh, {Material::china}, place, 28, 6, spline({{0, 0, 0}, {0.07f, 0, 0.004f}, {0.095f, 0, 0.016f}, {0.06f, 0, 0.012f}, {0, 0, 0.01f}}));
+        add_lathe(mesh, {Material::china}, place, 28, 6,
+                  spline({{0, 0, 0}, {0.07f, 0, 0.004f}, {0.095f, 0, 0.016f}, {0.06f, 0, 0.012f}, {0, 0, 0.01f}}));
         add_lathe(mesh, {Material::china}, place + Vec3{0, 0, 0.01f}, 28, 14,
-                  spline({{0, 0, 0}, {0.03f, 0, 0.0f}, {0.045f, 0, 0.03f}, {0.052f, 0, 0.08f}, {0.047f, 0, 0.078f}, {0.038f, 0, 0.03f}, {0, 0, 0.02f}}));
+                  spline({{0, 0, 0},
+                          {0.03f, 0, 0.0f},
+                          {0.045f, 0, 0.03f},
+                          {0.052f, 0, 0.08f},
+                          {0.047f, 0, 0.078f},
+                          {0.038f, 0, 0.03f},
+                          {0, 0, 0.02f}}));
         const Vec3 handle = normalized(around(angle + 1.2f, 1));
-        add_tube(mesh, {Material::china}, [=](float t) {
-            return place + Vec3{0, 0, 0.05f} + handle * (0.046f + 0.026f * std::sin(pi * t)) + Vec3{0, 0, 0.022f * std::cos(pi * t)};
-        }, cross(handle, {0, 0, 1}), 0.005f, 6, 10);
+        add_tube(
+            mesh, {Material::china},
+            [=](float t) {
+                return place + Vec3{0, 0, 0.05f} + handle * (0.046f + 0.026f * std::sin(pi * t)) +
+                       Vec3{0, 0, 0.022f * std::cos(pi * t)};
+            },
+            cross(handle, {0, 0, 1}), 0.005f, 6, 10);
     }
 }
 
@@ -140,15 +177,22 @@ void add_chair(Mesh& mesh, float angle) {
     add_lathe(mesh, iron, place, 28, 2, straight({0, 0, 0.43f}, {0.215f, 0, 0.43f}));
     for (const float x : {-1.0f, 1.0f}) {
         for (const float y : {-1.0f, 1.0f}) {
-            add_tube(mesh, iron, straight(at(0.19f * x, 0.20f * y, 0), at(0.13f * x, 0.14f * y, 0.44f)), frame.side, 0.013f, 8, 3);
+            add_tube(mesh, iron, straight(at(0.19f * x, 0.20f * y, 0), at(0.13f * x, 0.14f * y, 0.44f)), frame.side,
+                     0.013f, 8, 3);
         }
     }
     const auto back = [&](float x, float z) { return at(x, 0.19f + 0.16f * (z - 0.43f), z); };
-    const auto arch = [](float x) { return 0.43f + 0.52f * std::pow(std::max(0.0f, 1 - std::pow(std::abs(x) / 0.2f, 2.6f)), 0.4f); };
-    add_tube(mesh, iron, [&](float t) {
-        const float turn = pi * t, c = std::cos(turn), s = std::sin(turn);
-        return back(-0.2f * std::copysign(std::pow(std::abs(c), 0.77f), c), 0.43f + 0.52f * std::pow(s > 0 ? s : 0, 0.77f));
-    }, frame.ahead, 0.012f, 8, 28);
+    const auto arch = [](float x) {
+        return 0.43f + 0.52f * std::pow(std::max(0.0f, 1 - std::pow(std::abs(x) / 0.2f, 2.6f)), 0.4f);
+    };
+    add_tube(
+        mesh, iron,
+        [&](float t) {
+            const float turn = pi * t, c = std::cos(turn), s = std::sin(turn);
+            return back(-0.2f * std::copysign(std::pow(std::abs(c), 0.77f), c),
+                        0.43f + 0.52f * std::pow(s > 0 ? s : 0, 0.77f));
+        },
+        frame.ahead, 0.012f, 8, 28);
     for (int bar = -4; bar <= 4; ++bar) {
         const float x = 0.04f * static_cast<float>(bar);
         add_tube(mesh, iron, straight(back(x, 0.43f), back(x, arch(x))), frame.side, 0.006f, 6, 3);
@@ -158,18 +202,24 @@ void add_chair(Mesh& mesh, float angle) {
 void add_fence(Mesh& mesh) {
     constexpr int pickets = 216;
     constexpr float half = 0.042f;
-    const std::array<Vec3, 5> outline{{{-half, 0, 0.08f}, {half, 0, 0.08f}, {half, 0, 0.92f}, {0, 0, 1.02f}, {-half, 0, 0.92f}}};
+    const std::array<Vec3, 5> outline{
+        {{-half, 0, 0.08f}, {half, 0, 0.08f}, {half, 0, 0.92f}, {0, 0, 1.02f}, {-half, 0, 0.92f}}};
     const std::array<Vec3, 4> post{{{-0.06f, 0, 0}, {0.06f, 0, 0}, {0.06f, 0, 1.12f}, {-0.06f, 0, 1.12f}}};
     for (int k = 0; k < pickets; ++k) {
         const float angle = 2 * pi * static_cast<float>(k) / pickets;
         const Surface paint{Material::paint, static_cast<std::uint16_t>(k)};
-        if (k % 18 == 9) add_extrusion(mesh, paint, around(angle, fence_radius + 0.05f), facing(angle), post, 0.06f);
-        else add_extrusion(mesh, paint, around(angle, fence_radius), facing(angle), outline, 0.012f);
+        if (k % 18 == 9)
+            add_extrusion(mesh, paint, around(angle, fence_radius + 0.05f), facing(angle), post, 0.06f);
+        else
+            add_extrusion(mesh, paint, around(angle, fence_radius), facing(angle), outline, 0.012f);
     }
     for (const float height : {0.28f, 0.74f}) {
-        add_lathe(mesh, {Material::paint}, {}, pickets, 1, straight({fence_radius + 0.05f, 0, height}, {fence_radius + 0.05f, 0, height + 0.07f}));
-        add_lathe(mesh, {Material::paint}, {}, pickets, 1, straight({fence_radius + 0.02f, 0, height + 0.07f}, {fence_radius + 0.02f, 0, height}));
-        add_lathe(mesh, {Material::paint}, {}, pickets, 1, straight({fence_radius + 0.05f, 0, height + 0.07f}, {fence_radius + 0.02f, 0, height + 0.07f}));
+        add_lathe(mesh, {Material::paint}, {}, pickets, 1,
+                  straight({fence_radius + 0.05f, 0, height}, {fence_radius + 0.05f, 0, height + 0.07f}));
+        add_lathe(mesh, {Material::paint}, {}, pickets, 1,
+                  straight({fence_radius + 0.02f, 0, height + 0.07f}, {fence_radius + 0.02f, 0, height}));
+        add_lathe(mesh, {Material::paint}, {}, pickets, 1,
+                  straight({fence_radius + 0.05f, 0, height + 0.07f}, {fence_radius + 0.02f, 0, height + 0.07f}));
     }
 }
 
@@ -191,10 +241,13 @@ void add_foliage(Mesh& mesh, Vec3 centre, Vec3 radii, const Foliage& kind, Rando
         const Vec3 outward = normalized(direction + 0.7f * random_direction(random));
         const Vec3 ahead = normalized(cross(outward, random_direction(random)) + 0.4f * outward);
         const Vec3 side = normalized(cross(ahead, outward));
-        const auto variant = static_cast<std::uint16_t>((variant_from(random) & ~3) | (random.next() < 0.75f ? family : 1));
-        add_leaf(mesh, {Material::leaf, variant}, place, {side, ahead, cross(side, ahead)}, kind.leaf_size * random.between(0.7f, 1.2f), 0.26f, 2);
+        const auto variant =
+            static_cast<std::uint16_t>((variant_from(random) & ~3) | (random.next() < 0.75f ? family : 1));
+        add_leaf(mesh, {Material::leaf, variant}, place, {side, ahead, cross(side, ahead)},
+                 kind.leaf_size * random.between(0.7f, 1.2f), 0.26f, 2);
         if (random.next() < kind.blossoms) {
-            add_blob(mesh, {Material::petal, kind.colour}, place + direction * (0.5f * kind.leaf_size), Vec3{1, 1, 1} * (0.32f * kind.leaf_size), 0.3f, 8, Gathering::once);
+            add_blob(mesh, {Material::petal, kind.colour}, place + direction * (0.5f * kind.leaf_size),
+                     Vec3{1, 1, 1} * (0.32f * kind.leaf_size), 0.3f, 8, Gathering::once);
         }
     }
 }
@@ -215,7 +268,8 @@ void add_pot(Mesh& mesh, Vec3 place, std::uint16_t colour, Random random) {
     add_lathe(mesh, {Material::terracotta}, place, 28, 2, straight({0.195f, 0, 0.25f}, {0.20f, 0, 0.31f}));
     add_lathe(mesh, {Material::terracotta}, place, 28, 1, straight({0.20f, 0, 0.31f}, {0.17f, 0, 0.31f}));
     add_lathe(mesh, {Material::soil}, place, 20, 2, straight({0.18f, 0, 0.28f}, {0, 0, 0.29f}));
-    add_tube(mesh, {Material::bark}, straight(place + Vec3{0, 0, 0.28f}, place + Vec3{0, 0, 0.6f}), {1, 0, 0}, 0.016f, 8, 2);
+    add_tube(mesh, {Material::bark}, straight(place + Vec3{0, 0, 0.28f}, place + Vec3{0, 0, 0.6f}), {1, 0, 0}, 0.016f,
+             8, 2);
     add_foliage(mesh, place + Vec3{0, 0, 0.74f}, Vec3{1, 1, 1} * 0.24f, {260, 0.085f, 0.18f, colour}, random);
 }
 
@@ -227,7 +281,8 @@ void add_trees(Mesh& mesh, Random random) {
         const float height = random.between(1.9f, 2.6f), size = random.between(1.0f, 1.45f);
         add_tube(mesh, {Material::bark}, straight(foot, foot + Vec3{0.1f, 0.05f, height}), {1, 0, 0}, 0.11f, 10, 6);
         for (int crown = 0; crown < 3; ++crown) {
-            const Vec3 centre = foot + around(2.1f * static_cast<float>(crown) + angle, 0.55f * size, height + 0.3f * static_cast<float>(crown));
+            const Vec3 centre = foot + around(2.1f * static_cast<float>(crown) + angle, 0.55f * size,
+                                              height + 0.3f * static_cast<float>(crown));
             add_foliage(mesh, centre, Vec3{1, 1, 0.85f} * (0.75f * size), {330, 0.30f, 0, 0}, random);
         }
     }

@@ -10,11 +10,13 @@ Grove::Model::Model(Mesh made) : mesh(std::move(made)), bvh(mesh) {
     for (const Vertex& vertex : mesh.vertices) box.include({vertex.position, vertex.position});
 }
 
-Grove::Grove(std::uint32_t seed, std::vector<Planting> trees) : models_(grow(seed)), trees_(std::move(trees)), places_(boxes(), 2) {}
+Grove::Grove(std::uint32_t seed, std::vector<Planting> trees)
+    : models_(grow(seed)), trees_(std::move(trees)), places_(boxes(), 2) {}
 
 std::vector<Grove::Model> Grove::grow(std::uint32_t seed) {
     std::vector<Model> models;
-    for (std::uint16_t kind = 0; kind < tree_kinds; ++kind) models.emplace_back(grow_tree(kind, Random(scramble(seed, 4000u + kind))));
+    for (std::uint16_t kind = 0; kind < tree_kinds; ++kind)
+        models.emplace_back(grow_tree(kind, Random(scramble(seed, 4000u + kind))));
     return models;
 }
 
@@ -25,7 +27,8 @@ std::vector<Box> Grove::boxes() const {
         const Box& box = models_[tree.kind].box;
         const Vec3 far = maximum(box.low * -1.0f, box.high);
         const float radius = tree.scale * std::sqrt(far.x * far.x + far.y * far.y);
-        made.push_back({tree.foot + Vec3{-radius, -radius, tree.scale * box.low.z}, tree.foot + Vec3{radius, radius, tree.scale * box.high.z}});
+        made.push_back({tree.foot + Vec3{-radius, -radius, tree.scale * box.low.z},
+                        tree.foot + Vec3{radius, radius, tree.scale * box.high.z}});
     }
     return made;
 }
@@ -33,7 +36,9 @@ std::vector<Box> Grove::boxes() const {
 // Lengths along a ray stay what they are: its direction shrinks with everything else.
 Rays Grove::seen_from(const Planting& tree, const Rays& rays, Lanes reach) {
     const Lanes cosine = every_lane(tree.cosine / tree.scale), sine = every_lane(tree.sine / tree.scale);
-    const auto turned = [&](const Lanes3& v) { return Lanes3{v.x * cosine + v.y * sine, v.y * cosine - v.x * sine, v.z * (1.0f / tree.scale)}; };
+    const auto turned = [&](const Lanes3& v) {
+        return Lanes3{v.x * cosine + v.y * sine, v.y * cosine - v.x * sine, v.z * (1.0f / tree.scale)};
+    };
     return {turned(rays.origin - every_lane(tree.foot)), turned(rays.direction), reach};
 }
 

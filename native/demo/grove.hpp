@@ -11,10 +11,11 @@
 namespace splatmeter::demo {
 
 // Kinds of trees, by their number in a Planting.
-inline constexpr std::uint16_t lime_tree = 0, round_tree = 1, poplar = 2, spruce = 3, blossom_tree = 4, bush = 5, tree_kinds = 6;
+inline constexpr std::uint16_t lime_tree = 0, round_tree = 1, poplar = 2, spruce = 3, blossom_tree = 4, bush = 5,
+                               tree_kinds = 6;
 
 class Grove {
-public:
+   public:
     Grove(std::uint32_t seed, std::vector<Planting> trees);
 
     // Shortens what is already known of the rays; `tree` tells which one each met.
@@ -24,7 +25,7 @@ public:
     const Planting& tree(int number) const { return trees_[static_cast<std::size_t>(number)]; }
     const Mesh& mesh_of(const Planting& tree) const { return models_[tree.kind].mesh; }
 
-private:
+   private:
     struct Model {
         Mesh mesh;
         Bvh bvh;

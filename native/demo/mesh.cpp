@@ -29,7 +29,8 @@ void add_patch(Mesh& mesh, Surface surface, int columns, int rows, const Patch& 
             const float u = static_cast<float>(column) / static_cast<float>(columns);
             const float v = static_cast<float>(row) / static_cast<float>(rows);
             const auto own = static_cast<std::uint32_t>(mesh.vertices.size());
-            mesh.vertices.push_back({patch(u, v), normal_at(patch, u, v), u, v, gathering == Gathering::once ? middle : own, gathering});
+            mesh.vertices.push_back(
+                {patch(u, v), normal_at(patch, u, v), u, v, gathering == Gathering::once ? middle : own, gathering});
         }
     }
     const auto stride = static_cast<std::uint32_t>(columns + 1);
@@ -46,7 +47,8 @@ void add_face(Mesh& mesh, Surface surface, std::span<const Vec3> corners) {
     const auto first = static_cast<std::uint32_t>(mesh.vertices.size());
     const Vec3 normal = normalized(cross(corners[1] - corners[0], corners[2] - corners[0]));
     for (const Vec3& corner : corners) {
-        mesh.vertices.push_back({corner, normal, 0, 0, static_cast<std::uint32_t>(mesh.vertices.size()), Gathering::each_vertex});
+        mesh.vertices.push_back(
+            {corner, normal, 0, 0, static_cast<std::uint32_t>(mesh.vertices.size()), Gathering::each_vertex});
     }
     for (std::uint32_t k = 2; k < corners.size(); ++k) {
         mesh.triangles.push_back({first, first + k - 1, first + k, surface.material, surface.variant});
@@ -89,21 +91,27 @@ void add_tube(Mesh& mesh, Surface surface, const Curve& curve, Vec3 reference, f
 }
 
 void add_blob(Mesh& mesh, Surface surface, Vec3 centre, Vec3 radii, float dents, int sides, Gathering gathering) {
-    add_patch(mesh, surface, sides, std::max(3, sides / 2), [&](float u, float v) {
-        const float angle = 2 * pi * u, rise = pi * (v - 0.5f);
-        const Vec3 direction{std::cos(rise) * std::cos(angle), std::cos(rise) * std::sin(angle), std::sin(rise)};
-        const float swell = 1 + dents * (2 * noise(direction * 1.7f, surface.variant) - 1);
-        return centre + direction * radii * swell;
-    }, gathering);
+    add_patch(
+        mesh, surface, sides, std::max(3, sides / 2),
+        [&](float u, float v) {
+            const float angle = 2 * pi * u, rise = pi * (v - 0.5f);
+            const Vec3 direction{std::cos(rise) * std::cos(angle), std::cos(rise) * std::sin(angle), std::sin(rise)};
+            const float swell = 1 + dents * (2 * noise(direction * 1.7f, surface.variant) - 1);
+            return centre + direction * radii * swell;
+        },
+        gathering);
 }
 
 void add_leaf(Mesh& mesh, Surface surface, Vec3 base, const Frame& frame, float size, float width, int rows) {
-    add_patch(mesh, surface, 2, rows, [&](float u, float v) {
-        const float across = 2 * u - 1;
-        const float outline = std::max(std::sin(pi * std::pow(v, 0.75f)), 0.02f);
-        const float cup = 0.25f * across * across * width * outline + 0.35f * v * (1 - v) - 0.12f * v * v;
-        return base + frame.to_world({across * width * outline * size, v * size, cup * size});
-    }, Gathering::once);
+    add_patch(
+        mesh, surface, 2, rows,
+        [&](float u, float v) {
+            const float across = 2 * u - 1;
+            const float outline = std::max(std::sin(pi * std::pow(v, 0.75f)), 0.02f);
+            const float cup = 0.25f * across * across * width * outline + 0.35f * v * (1 - v) - 0.12f * v * v;
+            return base + frame.to_world({across * width * outline * size, v * size, cup * size});
+        },
+        Gathering::once);
 }
 
 Curve spline(std::vector<Vec3> points) {

@@ -11,11 +11,38 @@
 namespace splatmeter::demo {
 
 enum class Material : std::uint16_t {
-    wood, cloth, glaze, stem, leaf, petal, flower_centre, paint, iron, stone, terracotta, soil, bark, fruit, china,
-    wall, roof, chimney, hedge, car_paint, glass, tyre, lantern, awning, water, paving,  // of the city
+    wood,
+    cloth,
+    glaze,
+    stem,
+    leaf,
+    petal,
+    flower_centre,
+    paint,
+    iron,
+    stone,
+    terracotta,
+    soil,
+    bark,
+    fruit,
+    china,
+    wall,
+    roof,
+    chimney,
+    hedge,
+    car_paint,
+    glass,
+    tyre,
+    lantern,
+    awning,
+    water,
+    paving,  // of the city
 };
 
-enum class Gathering : std::uint8_t { each_vertex, once };  // of indirect light; once is for leaves and other small things
+enum class Gathering : std::uint8_t {
+    each_vertex,
+    once
+};  // of indirect light; once is for leaves and other small things
 
 struct Vertex {
     Vec3 position, normal;

@@ -107,8 +107,12 @@ Vec3 leaf(const Spot& spot, std::uint32_t seed) {
 }
 
 Vec3 petal(const Spot& spot, std::uint32_t seed) {
-    static constexpr std::array<Vec3, 6> colours{{{0.80f, 0.10f, 0.10f}, {0.92f, 0.66f, 0.08f}, {0.86f, 0.34f, 0.52f},
-                                                  {0.86f, 0.84f, 0.80f}, {0.46f, 0.22f, 0.62f}, {0.92f, 0.40f, 0.10f}}};
+    static constexpr std::array<Vec3, 6> colours{{{0.80f, 0.10f, 0.10f},
+                                                  {0.92f, 0.66f, 0.08f},
+                                                  {0.86f, 0.34f, 0.52f},
+                                                  {0.86f, 0.84f, 0.80f},
+                                                  {0.46f, 0.22f, 0.62f},
+                                                  {0.92f, 0.40f, 0.10f}}};
     const Vec3 colour = colours[spot.variant % colours.size()] * (0.9f + 0.2f * variation(spot.variant, seed));
     return mix(colour * 0.6f, colour, smoothstep(0, 0.5f, spot.v));
 }
@@ -152,22 +156,38 @@ float layered_noise(Vec3 place, std::uint32_t key) {
 Vec3 albedo(const Spot& spot, std::uint32_t seed) {
     const float tone = 0.9f + 0.2f * variation(spot.variant, seed);
     switch (spot.material) {
-        case Material::wood: return wood(spot, seed);
-        case Material::cloth: return cloth(spot);
-        case Material::glaze: return glaze(spot);
-        case Material::stem: return Vec3{0.20f, 0.36f, 0.10f};
-        case Material::leaf: return leaf(spot, seed);
-        case Material::petal: return petal(spot, seed);
-        case Material::flower_centre: return Vec3{0.55f, 0.34f, 0.05f} * (0.6f + 0.6f * noise(spot.position * 150, seed));
-        case Material::paint: return Vec3{0.78f, 0.78f, 0.74f} * tone * (0.9f + 0.15f * noise(spot.position * Vec3{9, 9, 2}, seed));
-        case Material::iron: return Vec3{0.09f, 0.30f, 0.32f};
-        case Material::stone: return stone(spot, seed);
-        case Material::terracotta: return Vec3{0.62f, 0.30f, 0.18f} * (0.8f + 0.35f * layered_noise(spot.position * Vec3{6, 6, 30}, seed));
-        case Material::soil: return Vec3{0.16f, 0.10f, 0.07f} * (0.6f + 0.8f * noise(spot.position * 40, seed));
-        case Material::bark: return Vec3{0.34f, 0.25f, 0.18f} * (0.6f + 0.7f * layered_noise(spot.position * Vec3{14, 14, 3}, seed));
-        case Material::fruit: return fruit(spot, seed);
-        case Material::china: return china(spot);
-        default: return {};  // things of the city
+        case Material::wood:
+            return wood(spot, seed);
+        case Material::cloth:
+            return cloth(spot);
+        case Material::glaze:
+            return glaze(spot);
+        case Material::stem:
+            return Vec3{0.20f, 0.36f, 0.10f};
+        case Material::leaf:
+            return leaf(spot, seed);
+        case Material::petal:
+            return petal(spot, seed);
+        case Material::flower_centre:
+            return Vec3{0.55f, 0.34f, 0.05f} * (0.6f + 0.6f * noise(spot.position * 150, seed));
+        case Material::paint:
+            return Vec3{0.78f, 0.78f, 0.74f} * tone * (0.9f + 0.15f * noise(spot.position * Vec3{9, 9, 2}, seed));
+        case Material::iron:
+            return Vec3{0.09f, 0.30f, 0.32f};
+        case Material::stone:
+            return stone(spot, seed);
+        case Material::terracotta:
+            return Vec3{0.62f, 0.30f, 0.18f} * (0.8f + 0.35f * layered_noise(spot.position * Vec3{6, 6, 30}, seed));
+        case Material::soil:
+            return Vec3{0.16f, 0.10f, 0.07f} * (0.6f + 0.8f * noise(spot.position * 40, seed));
+        case Material::bark:
+            return Vec3{0.34f, 0.25f, 0.18f} * (0.6f + 0.7f * layered_noise(spot.position * Vec3{14, 14, 3}, seed));
+        case Material::fruit:
+            return fruit(spot, seed);
+        case Material::china:
+            return china(spot);
+        default:
+            return {};  // things of the city
     }
 }
 
@@ -187,7 +207,8 @@ Vec3 sky_light(Vec3 direction) {
 Vec3 sky_picture(Vec3 on_dome, std::uint32_t seed) {
     const Vec3 direction = normalized(on_dome);
     const float rise = direction.z, angle = std::atan2(direction.y, direction.x);
-    const float far_hills = 0.085f + 0.022f * std::sin(3 * angle + 1) + 0.014f * std::sin(7 * angle) + 0.006f * std::sin(17 * angle + 2);
+    const float far_hills =
+        0.085f + 0.022f * std::sin(3 * angle + 1) + 0.014f * std::sin(7 * angle) + 0.006f * std::sin(17 * angle + 2);
     const float near_hills = 0.045f + 0.018f * std::sin(4 * angle + 4) + 0.010f * std::sin(9 * angle + 1);
     if (rise < near_hills) return Vec3{0.24f, 0.36f, 0.20f} * (0.85f + 0.3f * noise(on_dome * 0.9f, seed + 30));
     if (rise < far_hills) return Vec3{0.34f, 0.45f, 0.47f} * (0.92f + 0.16f * noise(on_dome * 0.4f, seed + 31));
@@ -204,9 +225,12 @@ bool is_thin(Material material) {
 float gloss(Material material) {
     switch (material) {
         case Material::glaze:
-        case Material::china: return 0.35f;
-        case Material::fruit: return 0.12f;
-        default: return 0;
+        case Material::china:
+            return 0.35f;
+        case Material::fruit:
+            return 0.12f;
+        default:
+            return 0;
     }
 }
 

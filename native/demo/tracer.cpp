@@ -18,7 +18,7 @@ constexpr Vec3 second_bounce{0.22f, 0.22f, 0.21f};  // stands for all light afte
 constexpr float translucency = 0.45f;               // of leaves and cloth lit from behind
 constexpr int ground_gathering = 6;                 // squared: rays that gather light for one place
 constexpr int vertex_gathering = 4;
-constexpr int leaf_gathering = 2;                   // what noise this leaves passes for variety
+constexpr int leaf_gathering = 2;  // what noise this leaves passes for variety
 constexpr int ground_cells = 104;
 constexpr float ground_half = fence_radius + 0.6f;  // beyond, the ground sees the open sky
 constexpr float lift = 1e-3f;                       // keeps rays from meeting the surface they leave
@@ -56,9 +56,12 @@ World::Points World::meet(const Rays& rays) const {
         const float down = ray.direction.z < 0 ? -ray.origin.z / ray.direction.z : nowhere;
         const Vec3 below = ray.origin + ray.direction * down;
         const bool on_ground = below.x * below.x + below.y * below.y < dome_radius * dome_radius;
-        if (on_ground && down < hits.distance[lane]) points[lane] = ground_point(ray, down);
-        else if (hits.triangle[lane] >= 0) points[lane] = surface_point(ray, hits, lane);
-        else points[lane].sky = true;
+        if (on_ground && down < hits.distance[lane])
+            points[lane] = ground_point(ray, down);
+        else if (hits.triangle[lane] >= 0)
+            points[lane] = surface_point(ray, hits, lane);
+        else
+            points[lane].sky = true;
     }
     return points;
 }
@@ -76,9 +79,13 @@ World::Point World::surface_point(const Ray& ray, const Hits& hits, int lane) co
     const auto blend = [&](auto x, auto y, auto z) { return x * w + y * u + z * v; };
     const Vec3 position = ray.origin + ray.direction * hits.distance[lane];
     const Spot spot{triangle.material, triangle.variant, position, blend(a.u, b.u, c.u), blend(a.v, b.v, c.v)};
-    return {position, normalized(blend(a.normal, b.normal, c.normal)), albedo(spot, seed_),
-            blend(vertex_light_[triangle.a], vertex_light_[triangle.b], vertex_light_[triangle.c]), false,
-            is_thin(triangle.material), gloss(triangle.material)};
+    return {position,
+            normalized(blend(a.normal, b.normal, c.normal)),
+            albedo(spot, seed_),
+            blend(vertex_light_[triangle.a], vertex_light_[triangle.b], vertex_light_[triangle.c]),
+            false,
+            is_thin(triangle.material),
+            gloss(triangle.material)};
 }
 
 // What the sun gives each point through one place on its disc.
@@ -92,7 +99,8 @@ Lights World::sunlight(const Points& points, const Places& places) const {
         const auto [u, v] = places[lane];
         const float radius = sun_size * std::sqrt(u), angle = 2 * pi * v;
         const Vec3 aside = sun_frame.side * (radius * std::cos(angle)) + sun_frame.ahead * (radius * std::sin(angle));
-        rays.set(lane, {point.position + point.normal * std::copysign(lift, facing), normalized(sun_direction + aside)});
+        rays.set(lane,
+                 {point.position + point.normal * std::copysign(lift, facing), normalized(sun_direction + aside)});
         lights[lane] = sun_colour * (facing < 0 ? -translucency * facing : facing);
     }
     const Hits hits = bvh_.blocked(rays);
@@ -108,7 +116,8 @@ Lights World::radiance(const Rays& rays, const Places& places) const {
     Lights lights;
     for (int lane = 0; lane < lane_count; ++lane) {
         const Point& point = points[lane];
-        lights[lane] = point.sky ? sky_picture(on_dome(rays.at(lane)), seed_) : point.albedo * (sun[lane] + point.indirect);
+        lights[lane] =
+            point.sky ? sky_picture(on_dome(rays.at(lane)), seed_) : point.albedo * (sun[lane] + point.indirect);
         if (point.gloss > 0 && sun[lane].x > 0) {
             const Vec3 half = normalized(sun_direction - rays.direction.at(lane));
             lights[lane] += sun_colour * (point.gloss * std::pow(std::max(0.0f, dot(half, point.normal)), 70.0f));
@@ -138,7 +147,8 @@ Vec3 World::gathered(Vec3 position, Vec3 normal, int side, std::uint32_t key) co
         const Points points = meet(rays);
         const Lights sun = sunlight(points, places);
         for (int lane = 0; lane < lane_count; ++lane) {
-            sum += points[lane].sky ? sky_light(rays.direction.at(lane)) : points[lane].albedo * (sun[lane] + second_bounce);
+            sum += points[lane].sky ? sky_light(rays.direction.at(lane))
+                                    : points[lane].albedo * (sun[lane] + second_bounce);
         }
     }
     return sum * (1.0f / static_cast<float>(rays_in_all));
@@ -199,14 +209,16 @@ void World::surface_points(std::span<const Camera> cameras, const Picture& pictu
     in_parallel(static_cast<int>(positions.size()), picture.threads, [&](int k) {
         Random random(scramble(picture.seed, static_cast<std::uint32_t>(k)));
         const Camera& camera = cameras[static_cast<std::size_t>(random.next() * static_cast<float>(cameras.size()))];
-        const float x = random.next() * static_cast<float>(picture.width), y = random.next() * static_cast<float>(picture.height);
+        const float x = random.next() * static_cast<float>(picture.width),
+                    y = random.next() * static_cast<float>(picture.height);
         Rays rays;
         rays.set(0, camera.through(x, y));
         const Point point = meet(rays)[0];
         positions[k] = point.sky ? on_dome(rays.at(0)) : point.position;
         // A photo shows the neighbourhood, not the point: the colour is that of a pixel around it.
-        const Vec3 mean = pixel_mean(camera, x - 0.5f, y - 0.5f, picture.samples, random,
-                                     [this](const Rays& samples, const Places& places) { return radiance(samples, places); });
+        const Vec3 mean =
+            pixel_mean(camera, x - 0.5f, y - 0.5f, picture.samples, random,
+                       [this](const Rays& samples, const Places& places) { return radiance(samples, places); });
         for (int channel = 0; channel < 3; ++channel) colors[3 * k + channel] = encode(mean[channel]);
     });
 }

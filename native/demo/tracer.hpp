@@ -15,7 +15,7 @@
 namespace splatmeter::demo {
 
 class World {
-public:
+   public:
     World(std::uint32_t seed, int threads);
 
     // The latest world is kept: photographs of one garden come in a row.
@@ -27,7 +27,7 @@ public:
     void surface_points(std::span<const Camera> cameras, const Picture& picture, std::span<Vec3> positions,
                         std::span<std::uint8_t> colors) const;
 
-private:
+   private:
     struct Point;  // where a ray ends, with all that shading needs
     using Points = std::array<Point, lane_count>;
 

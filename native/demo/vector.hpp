@@ -25,9 +25,7 @@ inline Vec3& operator+=(Vec3& a, Vec3 b) { return a = a + b; }
 inline float dot(Vec3 a, Vec3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
 inline float length(Vec3 a) { return std::sqrt(dot(a, a)); }
 inline Vec3 normalized(Vec3 a) { return a * (1.0f / std::max(length(a), 1e-20f)); }
-inline Vec3 cross(Vec3 a, Vec3 b) {
-    return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
-}
+inline Vec3 cross(Vec3 a, Vec3 b) { return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x}; }
 inline Vec3 minimum(Vec3 a, Vec3 b) { return {std::min(a.x, b.x), std::min(a.y, b.y), std::min(a.z, b.z)}; }
 inline Vec3 maximum(Vec3 a, Vec3 b) { return {std::max(a.x, b.x), std::max(a.y, b.y), std::max(a.z, b.z)}; }
 
@@ -64,12 +62,12 @@ inline float unit(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0
 
 // A stream is named by its key and depends on nothing else: no shared state, no order between threads.
 class Random {
-public:
+   public:
     explicit Random(std::uint32_t key) : key_(key) {}
     float next() { return unit(scramble(key_, counter_++)); }
     float between(float low, float high) { return mix(low, high, next()); }
 
-private:
+   private:
     std::uint32_t key_;
     std::uint32_t counter_ = 0;
 };

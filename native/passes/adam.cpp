@@ -28,11 +28,13 @@ INLINE void adam_one(const AdamStep& step, float rate, float gradient, float& pa
 void adam(ThreadPool& pool, Table& table, const float* geometry, const float* harmonics, const AdamStep& step) {
   each_row_of(pool, table.count, [&](size_t row) {
     float *p = table.geometry + row * kGeometryWidth, *m = table.geometry_moments + row * kGeometryMomentsWidth;
-    for (int j = 0; j < kOptimized; j++) adam_one(step, step.rates[j], geometry[row * kGeometryWidth + j], p[j], m[j], m[kSecondGeometry + j]);
+    for (int j = 0; j < kOptimized; j++)
+      adam_one(step, step.rates[j], geometry[row * kGeometryWidth + j], p[j], m[j], m[kSecondGeometry + j]);
     p[kLastUpdate] = float(step.number);
     for (int k = 0; k < kHarmonicsWidth; k++) {
       const size_t at = row * kHarmonicsWidth + k;
-      adam_one(step, k < 3 ? step.rate_dc : step.rate_rest, harmonics[at], table.harmonics[at], table.harmonics_first[at], table.harmonics_second[at]);
+      adam_one(step, k < 3 ? step.rate_dc : step.rate_rest, harmonics[at], table.harmonics[at],
+               table.harmonics_first[at], table.harmonics_second[at]);
     }
   });
 }
@@ -46,7 +48,8 @@ void settle(ThreadPool& pool, Table& table) {
     const int age = age_of(pending, p[kLastUpdate]);
     if (age == 0) return;
     const Owed owed = owed_at(pending, age);
-    const float decay2 = __builtin_sqrtf(owed.second_decay), decay1 = owed.first_decay / decay2;  // of m / sqrt(v) and sqrt(v)
+    const float decay2 = __builtin_sqrtf(owed.second_decay),
+                decay1 = owed.first_decay / decay2;  // of m / sqrt(v) and sqrt(v)
     for (int j = 0; j < kOptimized; j++) {
       float drift = j < 3 ? owed.mean_drift : owed.drift;
       p[j] -= m[j] * (pending.rates[j] * drift);

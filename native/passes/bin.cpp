@@ -39,7 +39,8 @@ INLINE bool needs_ellipse(const TileBox& box) { return box.row0 != box.row1 && b
 template <class Visit>
 INLINE void tile_runs(const Splat& splat, const TileBox& box, int columns, Visit&& visit) {
   if (needs_ellipse(box)) return exact_runs(splat, box, columns, visit);
-  for (int r = box.row0; r <= box.row1; r++) visit(uint32_t(r * columns + box.column0), uint32_t(box.column1 - box.column0 + 1));
+  for (int r = box.row0; r <= box.row1; r++)
+    visit(uint32_t(r * columns + box.column0), uint32_t(box.column1 - box.column0 + 1));
 }
 
 using Part = BinPart;
@@ -84,7 +85,8 @@ void bin(Engine& engine) {
   const int count = engine.visible_count, tiles = engine.tile_columns * engine.tile_rows;
   const int parts = engine.pool.parts_of(count, kPartsPerThread);
   const uint32_t* order = engine.depth_order.data();
-  uint32_t *counts = engine.tile_counts.at_least(size_t(parts) * tiles), *begins = engine.tile_begin.at_least(tiles + 1);
+  uint32_t *counts = engine.tile_counts.at_least(size_t(parts) * tiles),
+           *begins = engine.tile_begin.at_least(tiles + 1);
   TileRun* runs = engine.runs.at_least(size_t(parts) * engine.tile_rows_touched);  // pages not used are never touched
   Part* part = engine.parts.at_least(parts);
   auto begin_of = [&](int k) { return int(int64_t(count) * k / parts); };

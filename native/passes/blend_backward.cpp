@@ -9,9 +9,13 @@ namespace splat::SPLAT_LEVEL {
 namespace {
 
 enum Plane { kT, kBehind, kRed, kGreen, kBlue, kPlanes };
-struct alignas(64) State { float at[kStrips][kTile][kPlanes][kStrip]; };
+struct alignas(64) State {
+  float at[kStrips][kTile][kPlanes][kStrip];
+};
 
-struct Inputs { const float *color_gradient, *transmittance_gradient; };
+struct Inputs {
+  const float *color_gradient, *transmittance_gradient;
+};
 
 INLINE void open_tile(const Engine& engine, const Inputs& in, int x0, int y0, State& state) {
   const int width = engine.camera.width, height = engine.camera.height;
@@ -35,14 +39,17 @@ INLINE void open_tile(const Engine& engine, const Inputs& in, int x0, int y0, St
     }
 }
 
-struct Sums { f8 red, green, blue, q, qx, qe, qxx, qxe, qee, absolute; };
+struct Sums {
+  f8 red, green, blue, q, qx, qe, qxx, qxe, qee, absolute;
+};
 
 // One item's share of a pair's gradient. With alpha below one neither `left` nor what follows from it is ever zero,
 // and a dead pixel's weight is: no further masks are needed.
 template <ItemKind Kind, bool Absolute, bool Cut>
 INLINE void gather_item(const Engine& engine, State& state, const Batch& batch, Item item, int j, Sums& sum) {
   const int k = item.member;
-  const f8 cap = all(engine.settings.max_alpha), red = all(batch.red[k]), green = all(batch.green[k]), blue = all(batch.blue[k]);
+  const f8 cap = all(engine.settings.max_alpha), red = all(batch.red[k]), green = all(batch.green[k]),
+           blue = all(batch.blue[k]);
   // d(ln alpha)/d(centre), in units of half the image: the gof criterion adds its absolute values pixel by pixel
   const float half_x = 0.5f * engine.camera.width, half_y = 0.5f * engine.camera.height;
   const float per_dx = 2 / kLog2E * batch.across[k], per_e = 2 / kLog2E * batch.down[k];
@@ -50,33 +57,36 @@ INLINE void gather_item(const Engine& engine, State& state, const Batch& batch, 
   const f8 dx = columns.dx;
   auto* rows = state.at[item.strip];
   f8 q0 = all(0.f), q1 = all(0.f), q2 = all(0.f);
-  each_row<Kind>(batch, item, j, columns, [&](int y, f8 value, f8 e) __attribute__((always_inline)) {
-    float(*pixel)[kStrip] = rows[y];
-    f8 T = load(pixel[kT]), weight = alpha_of<Kind>(value, cap) * T;
-    f8 left;
-    if (Cut) {
-      weight = keep_where(exceeds(T, engine.settings.light_cut), weight);
-      left = T - weight;
-      store(pixel[kT], left);
-    } else {
-      left = T - weight;
-      i8 live = exceeds(left, kMinTransmittance);
-      weight = keep_where(live, weight);
-      store(pixel[kT], choose(live, left, all(-1.f)));
-    }
-    f8 gr = load(pixel[kRed]), gg = load(pixel[kGreen]), gb = load(pixel[kBlue]);
-    f8 by_weight = red * gr + green * gg + blue * gb, behind = load(pixel[kBehind]) - weight * by_weight;
-    store(pixel[kBehind], behind);
-    sum.red += weight * gr, sum.green += weight * gg, sum.blue += weight * gb;
-    f8 q = weight * (by_weight - behind / left);
-    if (Kind != kSmooth) q = keep_where(value <= cap, q);  // the cap has no slope
-    if (Kind == kSteep) q0 += q, q1 += q * e, q2 += q * e * e;
-    else q0 += q, q1 += q0, q2 += q1;
-    if (Absolute) {
-      f8 by_y = per_e * e, by_x = per_dx * dx - batch.tilt[k] * by_y;
-      sum.absolute += absolute(q * by_x) * half_x + absolute(q * by_y) * half_y;
-    }
-  });
+  each_row<Kind>(
+      batch, item, j, columns, [&](int y, f8 value, f8 e) __attribute__((always_inline)) {
+        float(*pixel)[kStrip] = rows[y];
+        f8 T = load(pixel[kT]), weight = alpha_of<Kind>(value, cap) * T;
+        f8 left;
+        if (Cut) {
+          weight = keep_where(exceeds(T, engine.settings.light_cut), weight);
+          left = T - weight;
+          store(pixel[kT], left);
+        } else {
+          left = T - weight;
+          i8 live = exceeds(left, kMinTransmittance);
+          weight = keep_where(live, weight);
+          store(pixel[kT], choose(live, left, all(-1.f)));
+        }
+        f8 gr = load(pixel[kRed]), gg = load(pixel[kGreen]), gb = load(pixel[kBlue]);
+        f8 by_weight = red * gr + green * gg + blue * gb, behind = load(pixel[kBehind]) - weight * by_weight;
+        store(pixel[kBehind], behind);
+        sum.red += weight * gr, sum.green += weight * gg, sum.blue += weight * gb;
+        f8 q = weight * (by_weight - behind / left);
+        if (Kind != kSmooth) q = keep_where(value <= cap, q);  // the cap has no slope
+        if (Kind == kSteep)
+          q0 += q, q1 += q * e, q2 += q * e * e;
+        else
+          q0 += q, q1 += q0, q2 += q1;
+        if (Absolute) {
+          f8 by_y = per_e * e, by_x = per_dx * dx - batch.tilt[k] * by_y;
+          sum.absolute += absolute(q * by_x) * half_x + absolute(q * by_y) * half_y;
+        }
+      });
   if (Kind != kSteep) {  // sums of sums count a row n, n - 1, ... 1 times: moments about the row after the last
     f8 after = columns.e + float(item.y1 - item.y0), about_after = q1;
     q1 = after * q0 - about_after;
@@ -125,9 +135,10 @@ void blend_tile(Engine& engine, const Inputs& in, int tile) {
       }
       Sums sums = {};
       for (const int end_of_items = j + counts[k]; j < end_of_items; j++)
-        with_kind(batch.kind[j], [&](auto kind) __attribute__((always_inline)) {
-          gather_item<kind.value, Absolute, Cut>(engine, state, batch, items[j], j, sums);
-        });
+        with_kind(
+            batch.kind[j], [&](auto kind) __attribute__((always_inline)) {
+              gather_item<kind.value, Absolute, Cut>(engine, state, batch, items[j], j, sums);
+            });
       store_pair<Absolute>(out, sums);
     }
   }

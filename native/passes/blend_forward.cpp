@@ -5,7 +5,9 @@ namespace splat::SPLAT_LEVEL {
 namespace {
 
 enum Plane { kT, kRed, kGreen, kBlue, kPlanes };
-struct alignas(64) State { float at[kStrips][kTile][kPlanes][kStrip]; };
+struct alignas(64) State {
+  float at[kStrips][kTile][kPlanes][kStrip];
+};
 
 INLINE void open_tile(State& state, int columns, int rows) {  // pixels outside the image are born dead
   for (int s = 0; s < kStrips; s++)
@@ -23,24 +25,26 @@ INLINE void blend_items(State& state, const Batch& batch, const Item* items, int
     const int k = items[j].member;
     const f8 red = all(batch.red[k]), green = all(batch.green[k]), blue = all(batch.blue[k]);
     auto* rows = state.at[items[j].strip];
-    with_kind(batch.kind[j], [&](auto kind) __attribute__((always_inline)) {
-      each_row<kind.value>(batch, items[j], j, columns_of(batch, items[j]), [&](int y, f8 value, f8) __attribute__((always_inline)) {
-        float(*pixel)[kStrip] = rows[y];
-        f8 T = load(pixel[kT]), weight = alpha_of<kind.value>(value, cap) * T;
-        if (Cut) {
-          weight = keep_where(exceeds(T, settings.light_cut), weight);
-          store(pixel[kT], T - weight);
-        } else {
-          f8 left = T - weight;
-          i8 live = exceeds(left, kMinTransmittance);
-          weight = keep_where(live, weight);
-          store(pixel[kT], choose(live, left, (f8)((i8)T | (i8)all(-0.f))));  // a dead pixel keeps its last T
-        }
-        store(pixel[kRed], load(pixel[kRed]) + weight * red);
-        store(pixel[kGreen], load(pixel[kGreen]) + weight * green);
-        store(pixel[kBlue], load(pixel[kBlue]) + weight * blue);
-      });
-    });
+    with_kind(
+        batch.kind[j], [&](auto kind) __attribute__((always_inline)) {
+          each_row<kind.value>(
+              batch, items[j], j, columns_of(batch, items[j]), [&](int y, f8 value, f8) __attribute__((always_inline)) {
+                float(*pixel)[kStrip] = rows[y];
+                f8 T = load(pixel[kT]), weight = alpha_of<kind.value>(value, cap) * T;
+                if (Cut) {
+                  weight = keep_where(exceeds(T, settings.light_cut), weight);
+                  store(pixel[kT], T - weight);
+                } else {
+                  f8 left = T - weight;
+                  i8 live = exceeds(left, kMinTransmittance);
+                  weight = keep_where(live, weight);
+                  store(pixel[kT], choose(live, left, (f8)((i8)T | (i8)all(-0.f))));  // a dead pixel keeps its last T
+                }
+                store(pixel[kRed], load(pixel[kRed]) + weight * red);
+                store(pixel[kGreen], load(pixel[kGreen]) + weight * green);
+                store(pixel[kBlue], load(pixel[kBlue]) + weight * blue);
+              });
+        });
   }
 }
 

@@ -47,12 +47,15 @@ INLINE f8 decays_of(const Pending& pending, f8 last_update) {
 
 INLINE f8 square(f8 x) { return x * x; }
 
-INLINE void pull(const Exploration& e, const Pending& pending, const f8* moment, f8 opacity, const f8* scale, f8* column) {
+INLINE void pull(const Exploration& e, const Pending& pending, const f8* moment, f8 opacity, const f8* scale,
+                 f8* column) {
   f8 unbiased = decays_of(pending, column[kLastUpdate]) * e.second_correction;
   f8 slope = e.opacity_weight * opacity * (1.f - opacity);
-  column[kOpacityLogit] -= pulled(slope, square(moment[kSecondGeometry + kOpacityLogit]) * unbiased, e.opacity_distance);
+  column[kOpacityLogit] -=
+      pulled(slope, square(moment[kSecondGeometry + kOpacityLogit]) * unbiased, e.opacity_distance);
   for (int j = 0; j < 3; j++)
-    column[kLogScale + j] -= pulled(e.scale_weight * scale[j], square(moment[kSecondGeometry + kLogScale + j]) * unbiased, e.scale_distance);
+    column[kLogScale + j] -=
+        pulled(e.scale_weight * scale[j], square(moment[kSecondGeometry + kLogScale + j]) * unbiased, e.scale_distance);
 }
 
 INLINE void add_noise(const Exploration& e, u8 rows, f8 opacity, const f8* scale, f8* column) {
@@ -68,7 +71,8 @@ INLINE void add_noise(const Exploration& e, u8 rows, f8 opacity, const f8* scale
   for (int j = 0; j < 4; j++) q[j] = stored[j] * inverse;
   rotation_matrix(q, R);
   f8 along[3];  // diag(s^2) Rt draw
-  for (int j = 0; j < 3; j++) along[j] = scale[j] * scale[j] * (R[j] * draw[0] + R[3 + j] * draw[1] + R[6 + j] * draw[2]);
+  for (int j = 0; j < 3; j++)
+    along[j] = scale[j] * scale[j] * (R[j] * draw[0] + R[3 + j] * draw[1] + R[6 + j] * draw[2]);
   for (int i = 0; i < 3; i++) column[kMean + i] += keep_where(noisy, e.noise * gate * dot3(R + 3 * i, along));
 }
 

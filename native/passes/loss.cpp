@@ -68,7 +68,7 @@ struct Image {
   const float* render;
   const uint8_t* photo;
   Sliding moments, maps;
-  int first = 0, next = 0;  // rows of the image that came into the window since it was begun anew
+  int first = 0, next = 0;          // rows of the image that came into the window since it was begun anew
   double similarities[kRing] = {};  // of the last rows
   const float* planes[3] = {};      // of the picture, and this channel's row of the exposure's matrix
   float mix[4] = {};
@@ -91,17 +91,18 @@ INLINE f8 across(const float* row, int x) {
 
 template <int Planes>
 INLINE void down(const Sliding& sliding, int width, Rows* rows) {
-  each_vector(width, [&](int x, int) __attribute__((always_inline)) {
-    for (int q = 0; q < Planes; q++) {
-      f8 at[kRowsAlive];
-      for (int k = 0; k < kRowsAlive; k++) at[k] = load(sliding.row[k] + Planes * x + 8 * q);
-      for (int r = 0; r < kAtOnce; r++) {
-        f8 sum = at[r + kRadius] * window.tap[0];
-        for (int k = 1; k <= kRadius; k++) sum += (at[r + kRadius - k] + at[r + kRadius + k]) * window.tap[k];
-        store(rows[r].row[q] + x, sum);
-      }
-    }
-  });
+  each_vector(
+      width, [&](int x, int) __attribute__((always_inline)) {
+        for (int q = 0; q < Planes; q++) {
+          f8 at[kRowsAlive];
+          for (int k = 0; k < kRowsAlive; k++) at[k] = load(sliding.row[k] + Planes * x + 8 * q);
+          for (int r = 0; r < kAtOnce; r++) {
+            f8 sum = at[r + kRadius] * window.tap[0];
+            for (int k = 1; k <= kRadius; k++) sum += (at[r + kRadius - k] + at[r + kRadius + k]) * window.tap[k];
+            store(rows[r].row[q] + x, sum);
+          }
+        }
+      });
 }
 
 INLINE f8 mixed(const Image& image, size_t at, int n) {
@@ -118,31 +119,36 @@ INLINE void take_row(Image& image, int y) {
     return;
   }
   const size_t row = size_t(y) * image.width;
-  each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
-    uint64_t bytes = 0;
-    memcpy(&bytes, image.photo + row + x, size_t(n));
-    const f8 u = Exposed ? mixed(image, row + x, n) : load_first(image.render + row + x, n), v = bytes_to_float(bytes) * (1.f / 255.f);
-    const f8 moments[kMoments] = {u, v, u * u + v * v, u * v};
-    for (int q = 0; q < kMoments; q++) store(to + kMoments * x + 8 * q, moments[q]);
-  });
+  each_vector(
+      image.width, [&](int x, int n) __attribute__((always_inline)) {
+        uint64_t bytes = 0;
+        memcpy(&bytes, image.photo + row + x, size_t(n));
+        const f8 u = Exposed ? mixed(image, row + x, n) : load_first(image.render + row + x, n),
+                 v = bytes_to_float(bytes) * (1.f / 255.f);
+        const f8 moments[kMoments] = {u, v, u * u + v * v, u * v};
+        for (int q = 0; q < kMoments; q++) store(to + kMoments * x + 8 * q, moments[q]);
+      });
 }
 
 // SSIM of the row in the middle of the window, summed up; its derivatives go to `maps` if that is not null.
 INLINE double similarity_row(const Image& image, const Rows& rows, float* maps) {
   f8 total = all(0.f);
-  each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
-    f8 u = across(rows.row[0], x), v = across(rows.row[1], x), squares = across(rows.row[2], x), uv = across(rows.row[3], x);
-    f8 means = u * u + v * v, product = u * v;
-    f8 a = 2 * product + kC1, b = 2 * (uv - product) + kC2, c = means + kC1, d = squares - means + kC2;
-    f8 inverse = 1.f / (c * d), s = a * b * inverse;
-    total += n == 8 ? s : keep_where(lane_mask(n), s);
-    if (!maps) return;
-    f8 by_squares = -s * (c * inverse);  // dS/dE[x^2]
-    f8 by_uv = 2 * a * inverse;          // dS/dE[xy]
-    f8 by_mean = 2 * v * b * inverse - 2 * u * s * (d * inverse) - 2 * u * by_squares - v * by_uv;
-    const f8 derivatives[kMaps] = {by_mean, by_squares, by_uv};
-    for (int q = 0; q < kMaps; q++) store(maps + kMaps * x + 8 * q, n == 8 ? derivatives[q] : keep_where(lane_mask(n), derivatives[q]));
-  });
+  each_vector(
+      image.width, [&](int x, int n) __attribute__((always_inline)) {
+        f8 u = across(rows.row[0], x), v = across(rows.row[1], x), squares = across(rows.row[2], x),
+           uv = across(rows.row[3], x);
+        f8 means = u * u + v * v, product = u * v;
+        f8 a = 2 * product + kC1, b = 2 * (uv - product) + kC2, c = means + kC1, d = squares - means + kC2;
+        f8 inverse = 1.f / (c * d), s = a * b * inverse;
+        total += n == 8 ? s : keep_where(lane_mask(n), s);
+        if (!maps) return;
+        f8 by_squares = -s * (c * inverse);  // dS/dE[x^2]
+        f8 by_uv = 2 * a * inverse;          // dS/dE[xy]
+        f8 by_mean = 2 * v * b * inverse - 2 * u * s * (d * inverse) - 2 * u * by_squares - v * by_uv;
+        const f8 derivatives[kMaps] = {by_mean, by_squares, by_uv};
+        for (int q = 0; q < kMaps; q++)
+          store(maps + kMaps * x + 8 * q, n == 8 ? derivatives[q] : keep_where(lane_mask(n), derivatives[q]));
+      });
   return sum_of(total);
 }
 
@@ -151,36 +157,45 @@ INLINE void compare_rows(Image& image, int y, Rows* rows, bool with_maps) {
   down<kMoments>(image.moments, image.width, rows);
   for (int r = 0; r < kAtOnce; r++) {
     float* maps = with_maps ? image.maps.next() : nullptr;
-    if (image.has(y + r)) image.similarities[(y + r) % kRing] = similarity_row(image, rows[r], maps);
-    else if (maps) memset(maps, 0, size_t(image.maps.stride) * sizeof(float));
+    if (image.has(y + r))
+      image.similarities[(y + r) % kRing] = similarity_row(image, rows[r], maps);
+    else if (maps)
+      memset(maps, 0, size_t(image.maps.stride) * sizeof(float));
   }
 }
 
 INLINE double l1_row(int width, const float* moments) {
   f8 total = all(0.f);
-  each_vector(width, [&](int x, int) __attribute__((always_inline)) { total += absolute(load(moments + kMoments * x) - load(moments + kMoments * x + 8)); });
+  each_vector(
+      width, [&](int x, int) __attribute__((always_inline)) {
+        total += absolute(load(moments + kMoments * x) - load(moments + kMoments * x + 8));
+      });
   return sum_of(total);
 }
 
 INLINE f8 sign_of(f8 v) { return keep_where(v != 0.f, (f8)(((i8)v & (i8)all(-0.f)) | (i8)all(1.f))); }
 
-struct Weights { float ssim, l1; };
+struct Weights {
+  float ssim, l1;
+};
 
 // Of a row of the image; what the exposure's gradient gets of it is added to `sums`: by colours, and of the constant.
 template <bool Exposed>
-INLINE void gradient_row(const Image& image, int y, const float* moments, const Rows& rows, Weights weights, float* gradient, double* sums) {
+INLINE void gradient_row(const Image& image, int y, const float* moments, const Rows& rows, Weights weights,
+                         float* gradient, double* sums) {
   const size_t row = size_t(y) * image.width;
   f8 parts[4] = {all(0.f), all(0.f), all(0.f), all(0.f)};
-  each_vector(image.width, [&](int x, int n) __attribute__((always_inline)) {
-    const f8 u = load(moments + kMoments * x), v = load(moments + kMoments * x + 8);
-    f8 by_mean = across(rows.row[0], x), by_squares = across(rows.row[1], x), by_uv = across(rows.row[2], x);
-    f8 g = weights.ssim * (by_mean + 2 * u * by_squares + v * by_uv) + weights.l1 * sign_of(u - v);
-    store_first(gradient + row + x, g, n);
-    if constexpr (!Exposed) return;
-    if (n < 8) g = keep_where(lane_mask(n), g);
-    for (int c = 0; c < 3; c++) parts[c] += g * load_first(image.planes[c] + row + x, n);
-    parts[3] += g;
-  });
+  each_vector(
+      image.width, [&](int x, int n) __attribute__((always_inline)) {
+        const f8 u = load(moments + kMoments * x), v = load(moments + kMoments * x + 8);
+        f8 by_mean = across(rows.row[0], x), by_squares = across(rows.row[1], x), by_uv = across(rows.row[2], x);
+        f8 g = weights.ssim * (by_mean + 2 * u * by_squares + v * by_uv) + weights.l1 * sign_of(u - v);
+        store_first(gradient + row + x, g, n);
+        if constexpr (!Exposed) return;
+        if (n < 8) g = keep_where(lane_mask(n), g);
+        for (int c = 0; c < 3; c++) parts[c] += g * load_first(image.planes[c] + row + x, n);
+        parts[3] += g;
+      });
   if (Exposed)
     for (int c = 0; c < 4; c++) sums[c] += sum_of(parts[c]);
 }
@@ -189,7 +204,8 @@ INLINE void gradient_row(const Image& image, int y, const float* moments, const 
 // down, and these the images another five: so far a row lags behind the last one taken. Unless the block before was done just
 // now, as many rows above it are taken first.
 template <bool Exposed>
-LossValue do_block(Image& image, int block, bool anew, Rows* rows, Weights weights, float* gradient, double* exposure_sums) {
+LossValue do_block(Image& image, int block, bool anew, Rows* rows, Weights weights, float* gradient,
+                   double* exposure_sums) {
   const int lag = gradient ? 2 * kRadius : kRadius;
   const int begin = block * kBlockRows, end = begin + kBlockRows < image.height ? begin + kBlockRows : image.height;
   if (anew) image.first = image.next = begin - lag;
@@ -224,7 +240,8 @@ void unmix_all(Engine& engine, size_t plane, const float* transform, float* grad
 }
 
 template <bool Exposed>
-LossValue loss_of(Engine& engine, int width, int height, const float* render, const uint8_t* photo, float ssim_weight, float* gradient, Exposure* exposure) {
+LossValue loss_of(Engine& engine, int width, int height, const float* render, const uint8_t* photo, float ssim_weight,
+                  float* gradient, Exposure* exposure) {
   const size_t plane = size_t(width) * height;
   const int threads = engine.pool.size();
   const int vectors = (width + 7) / 8, stride = 8 * vectors + 2 * kMargin;
@@ -242,7 +259,12 @@ LossValue loss_of(Engine& engine, int width, int height, const float* render, co
   const Weights weights{-ssim_weight * scale, (1 - ssim_weight) * scale};
   engine.pool.each_in_runs(3 * blocks, [&](auto&& next_block, int worker) {
     float* memory = window_memory + worker * windows;
-    Image image{width, height, nullptr, nullptr, {memory, moments_stride}, {memory + size_t(kRowsAlive) * moments_stride, maps_stride}};
+    Image image{width,
+                height,
+                nullptr,
+                nullptr,
+                {memory, moments_stride},
+                {memory + size_t(kRowsAlive) * moments_stride, maps_stride}};
     float* first_row = row_memory + worker * kAtOnce * row_floats;
     Rows rows[kAtOnce] = {{first_row, stride}, {first_row + row_floats, stride}};
     for (int before = -1, k; (k = next_block()) >= 0; before = k) {
@@ -253,7 +275,8 @@ LossValue loss_of(Engine& engine, int width, int height, const float* render, co
         memcpy(image.mix, exposure->transform + 4 * (k / blocks), sizeof image.mix);
       }
       const bool anew = k != before + 1 || k % blocks == 0;
-      sums[k] = do_block<Exposed>(image, k % blocks, anew, rows, weights, gradient ? gradient + channel : nullptr, Exposed ? exposure_sums + 4 * k : nullptr);
+      sums[k] = do_block<Exposed>(image, k % blocks, anew, rows, weights, gradient ? gradient + channel : nullptr,
+                                  Exposed ? exposure_sums + 4 * k : nullptr);
     }
   });
   LossValue value{0, 0};
@@ -269,7 +292,8 @@ LossValue loss_of(Engine& engine, int width, int height, const float* render, co
 
 }  // namespace
 
-LossValue loss(Engine& engine, int width, int height, const float* render, const uint8_t* photo, float ssim_weight, float* gradient, Exposure* exposure) {
+LossValue loss(Engine& engine, int width, int height, const float* render, const uint8_t* photo, float ssim_weight,
+               float* gradient, Exposure* exposure) {
   return exposure ? loss_of<true>(engine, width, height, render, photo, ssim_weight, gradient, exposure)
                   : loss_of<false>(engine, width, height, render, photo, ssim_weight, gradient, nullptr);
 }

@@ -35,23 +35,27 @@ INLINE i8 finite(const f8* column) {
   return (sum - sum) == 0.f;
 }
 
-INLINE void emit(Engine& engine, const uint32_t* rows, const f8* column, const Projection& o, int lanes, Places& places) {
+INLINE void emit(Engine& engine, const uint32_t* rows, const f8* column, const Projection& o, int lanes,
+                 Places& places) {
   const Camera& camera = engine.camera;
   f8 opacity = effective_opacity(engine.settings, o);
   f8 reach = log2_of(maximum(opacity * 255.f, all(1e-30f)));
   f8 radius2 = maximum(reach * (2.f / kLog2E), all(0.f));
   f8 half_width = square_root(radius2 * o.a), half_height = square_root(radius2 * o.c);
   f8 x = camera.fx * o.tx * o.inverse_z + camera.cx, y = camera.fy * o.ty * o.inverse_z + camera.cy;
-  i8 seen = finite(column) & (o.tz > kNear) & (reach > 0.f) & (o.det_after > 0.f) & (half_width < 1e9f) & (half_height < 1e9f) &
-            (x + half_width > 0.5f) & (x - half_width < camera.width - 0.5f) &
+  i8 seen = finite(column) & (o.tz > kNear) & (reach > 0.f) & (o.det_after > 0.f) & (half_width < 1e9f) &
+            (half_height < 1e9f) & (x + half_width > 0.5f) & (x - half_width < camera.width - 0.5f) &
             (y + half_height > 0.5f) & (y - half_height < camera.height - 0.5f);
   int mask = sign_bits(seen) & lanes;
   if (!mask) return;
-  i8 column0 = first_tile(x - half_width, engine.tile_columns), column1 = last_tile(x + half_width, engine.tile_columns);
+  i8 column0 = first_tile(x - half_width, engine.tile_columns),
+     column1 = last_tile(x + half_width, engine.tile_columns);
   i8 row0 = first_tile(y - half_height, engine.tile_rows), row1 = last_tile(y + half_height, engine.tile_rows);
-  f8 inverse_a = 1.f / o.a, across = 0.5f * kLog2E * inverse_a, tilt = o.b * inverse_a, down = 0.5f * kLog2E * o.a / o.det_after;
-  f8 part[16] = {x, y, across, tilt, down, reach - kLog2Of255, reach, all(0), all(0), all(0), half_width, half_height,
-                 column[0], column[1], column[2], column[kLastUpdate]};
+  f8 inverse_a = 1.f / o.a, across = 0.5f * kLog2E * inverse_a, tilt = o.b * inverse_a,
+     down = 0.5f * kLog2E * o.a / o.det_after;
+  f8 part[16] = {
+      x,      y,      across,     tilt,        down,      reach - kLog2Of255, reach,     all(0),
+      all(0), all(0), half_width, half_height, column[0], column[1],          column[2], column[kLastUpdate]};
   f8 pairs = to_float(column1 - column0 + 1) * to_float(row1 - row0 + 1);  // binning looks closer at large ones
   f8 box[8] = {(f8)(column0 | column1 << 16), (f8)(row0 | row1 << 16), o.tz, (f8)truncate(pairs)};
   transpose(part), transpose(part + 8), transpose(box);
@@ -65,7 +69,8 @@ INLINE void emit(Engine& engine, const uint32_t* rows, const f8* column, const P
     const uint32_t depth = tiles.slot;  // its place on the way
     tiles.slot = uint32_t(sums.slots);
     places.rows[k] = rows[l], places.keys[k] = uint64_t(depth) << 32 | (places.first + uint32_t(k));
-    sums.nearest = depth < sums.nearest ? depth : sums.nearest, sums.farthest = depth > sums.farthest ? depth : sums.farthest;
+    sums.nearest = depth < sums.nearest ? depth : sums.nearest,
+    sums.farthest = depth > sums.farthest ? depth : sums.farthest;
     sums.tile_rows += tiles.row1 - tiles.row0 + 1, sums.slots += tiles.pairs;
   }
 }
@@ -82,7 +87,8 @@ INLINE void colour_eight(const Engine& engine, const Places& places, int begin) 
     const int k = begin + (l < count ? l : count - 1);
     const Splat& splat = places.splats[k];
     tail[l] = load(&splat.green);
-    current_harmonics(table, places.rows[k], table.pending.by_age ? age_of(table.pending, splat.unused[2]) : 0, chunks, part);
+    current_harmonics(table, places.rows[k], table.pending.by_age ? age_of(table.pending, splat.unused[2]) : 0, chunks,
+                      part);
     for (int j = 0; j < chunks; j++) h[8 * j + l] = part[j];
   }
   for (int k = 0; k < chunks; k++) transpose(h + 8 * k);
@@ -126,13 +132,16 @@ Frustum frustum_of(const Camera& camera, const Settings& settings, const Pending
   constexpr float kSigmas = 3.34f;  // sqrt(2 ln 255), where an opacity of one has fallen to 1/255
   const float blur = kSigmas * std::sqrt(settings.kernel_size) + 1, *W = camera.rotation, *t = camera.translation;
   auto steepest = [](float low, float high) { return std::sqrt(1 + std::fmax(low * low, high * high)); };
-  const float focal[2] = {camera.fx, camera.fy}, middle[2] = {camera.cx, camera.cy}, size[2] = {float(camera.width), float(camera.height)};
-  const float stretch[2] = {steepest(camera.slope_low_x, camera.slope_high_x), steepest(camera.slope_low_y, camera.slope_high_y)};
+  const float focal[2] = {camera.fx, camera.fy}, middle[2] = {camera.cx, camera.cy},
+              size[2] = {float(camera.width), float(camera.height)};
+  const float stretch[2] = {steepest(camera.slope_low_x, camera.slope_high_x),
+                            steepest(camera.slope_low_y, camera.slope_high_y)};
   Frustum f;
   f.growth = growth;
   for (int side = 0; side < 4; side++) {  // left, right, top, bottom: f x + m z + sigmas f stretch radius > 0
     const int axis = side / 2;
-    const float along = side % 2 ? -focal[axis] : focal[axis], deep = (side % 2 ? size[axis] - middle[axis] : middle[axis]) + blur;
+    const float along = side % 2 ? -focal[axis] : focal[axis],
+                deep = (side % 2 ? size[axis] - middle[axis] : middle[axis]) + blur;
     for (int k = 0; k < 3; k++) f.normal[side][k] = along * W[3 * axis + k] + deep * W[6 + k];
     f.offset[side] = along * t[axis] + deep * t[2] + (std::fabs(along) + std::fabs(deep)) * away;
     f.per_radius[side] = kSigmas * focal[axis] * stretch[axis];
@@ -172,7 +181,8 @@ template <int Degree>
 void project_chunk(Engine& engine, const Frustum& frustum, int chunk) {
   const Table& table = engine.table;
   const int begin = chunk * kChunk, end = begin + kChunk < table.count ? begin + kChunk : table.count;
-  Places places{uint32_t(begin), engine.rows.data() + begin, engine.depth_keys[0].data() + begin, engine.splats.data() + begin, engine.boxes.data() + begin};
+  Places places{uint32_t(begin), engine.rows.data() + begin, engine.depth_keys[0].data() + begin,
+                engine.splats.data() + begin, engine.boxes.data() + begin};
   uint32_t candidates[kChunk + 8];
   int count = 0;
   for (int i = begin; i < end; i += 8) {
@@ -184,7 +194,8 @@ void project_chunk(Engine& engine, const Frustum& frustum, int chunk) {
     for (; lanes; lanes &= lanes - 1) candidates[count++] = uint32_t(i + __builtin_ctz(lanes));
   }
   for (int l = 0; l < 8 && count; l++) candidates[count + l] = candidates[count - 1];
-  for (int i = 0; i < count; i += 8) project_eight_rows(engine, candidates + i, count - i >= 8 ? kAllLanes : (1 << (count - i)) - 1, places);
+  for (int i = 0; i < count; i += 8)
+    project_eight_rows(engine, candidates + i, count - i >= 8 ? kAllLanes : (1 << (count - i)) - 1, places);
   for (int i = 0; i < places.sums.count; i += 8) colour_eight<Degree>(engine, places, i);
   engine.chunks.data()[chunk] = places.sums;
 }
@@ -199,7 +210,8 @@ void project(Engine& engine) {
   for (auto& keys : engine.depth_keys) keys.at_least(count);
   Chunk* chunk = engine.chunks.at_least(chunks);
   const Frustum frustum = frustum_of(engine.camera, engine.settings, engine.table.pending);
-  constexpr void (*by_degree[])(Engine&, const Frustum&, int) = {project_chunk<0>, project_chunk<1>, project_chunk<2>, project_chunk<3>};
+  constexpr void (*by_degree[])(Engine&, const Frustum&, int) = {project_chunk<0>, project_chunk<1>, project_chunk<2>,
+                                                                 project_chunk<3>};
   engine.pool.each(chunks, [&](int k, int) { by_degree[engine.settings.sh_degree](engine, frustum, k); });
   engine.visible_count = 0, engine.tile_rows_touched = 0, engine.slot_count = 0;
   engine.nearest = UINT32_MAX, engine.farthest = 0;

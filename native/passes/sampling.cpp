@@ -18,13 +18,15 @@ INLINE f8 nearest(const Camera& camera, const f8* p, f8 best) {
   f8 inverse = 1.f / maximum(z, all(0.001f));
   f8 u = x * inverse * camera.fx + camera.cx, v = y * inverse * camera.fy + camera.cy;
   const float w = float(camera.width), h = float(camera.height);
-  i8 seen = (z > kNear) & (u >= -kBorder * w) & (u <= (1 + kBorder) * w) & (v >= -kBorder * h) & (v <= (1 + kBorder) * h);
+  i8 seen =
+      (z > kNear) & (u >= -kBorder * w) & (u <= (1 + kBorder) * w) & (v >= -kBorder * h) & (v <= (1 + kBorder) * h);
   return choose(seen & (z < best), z, best);
 }
 
 }  // namespace
 
-void sampling_distance(ThreadPool& pool, int count, const float* means, int cameras, const Camera* camera, float* distance) {
+void sampling_distance(ThreadPool& pool, int count, const float* means, int cameras, const Camera* camera,
+                       float* distance) {
   pool.each((count + kPointsPerTask - 1) / kPointsPerTask, [&](int task, int) {
     const int end = (task + 1) * kPointsPerTask < count ? (task + 1) * kPointsPerTask : count;
     for (int i = task * kPointsPerTask; i < end; i += 8) {

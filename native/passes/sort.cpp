@@ -11,7 +11,9 @@ constexpr size_t kMostValues = size_t{1} << kMostBits;
 
 constexpr int kPartsPerThread = 4;
 
-struct Digit { int shift, bits; };
+struct Digit {
+  int shift, bits;
+};
 
 // One digit. each_key(part, visit) goes through a part's keys in their order, once to count them and once to put them.
 template <class EachKey, class Put>
@@ -48,7 +50,8 @@ void sort_by_depth(Engine& engine) {
   auto by_chunk = [&](int part, auto&& visit) {  // a chunk belongs to the part in which its first key lies
     for (int k = 0, before = 0; k < engine.chunk_count; before += engine.chunks.data()[k++].count) {
       if (before < begin_of(part) || before >= begin_of(part + 1)) continue;
-      const uint64_t *keys = a + size_t(k) * kChunk, *end = keys + engine.chunks.data()[k].count, nearest = uint64_t(engine.nearest) << 32;
+      const uint64_t *keys = a + size_t(k) * kChunk, *end = keys + engine.chunks.data()[k].count,
+                     nearest = uint64_t(engine.nearest) << 32;
       for (; keys < end; keys++) visit(*keys - nearest);
     }
   };
@@ -60,7 +63,8 @@ void sort_by_depth(Engine& engine) {
   auto digit = [&](int k) { return Digit{32 + k * bits, bits}; };
   sort_digit(engine.pool, parts, histograms, digit(0), by_chunk, [&](uint32_t at, uint64_t key) { b[at] = key; });
   sort_digit(engine.pool, parts, histograms, digit(1), in_a_row(b), [&](uint32_t at, uint64_t key) { a[at] = key; });
-  sort_digit(engine.pool, parts, histograms, digit(2), in_a_row(a), [&](uint32_t at, uint64_t key) { order[at] = uint32_t(key); });
+  sort_digit(engine.pool, parts, histograms, digit(2), in_a_row(a),
+             [&](uint32_t at, uint64_t key) { order[at] = uint32_t(key); });
 }
 
 }  // namespace splat::SPLAT_LEVEL

@@ -20,7 +20,18 @@ void sampling_distance(ThreadPool&, int, const float*, int, const Camera*, float
 void explore(ThreadPool&, Table&, const Exploration&);
 
 extern const Kernels table;
-const Kernels table = {NAME_OF(SPLAT_LEVEL), project, sort_by_depth, bin, blend_forward, blend_backward, update,
-                       gradients, adam, settle, loss, sampling_distance, explore};
+const Kernels table = {NAME_OF(SPLAT_LEVEL),
+                       project,
+                       sort_by_depth,
+                       bin,
+                       blend_forward,
+                       blend_backward,
+                       update,
+                       gradients,
+                       adam,
+                       settle,
+                       loss,
+                       sampling_distance,
+                       explore};
 
 }  // namespace splat::SPLAT_LEVEL

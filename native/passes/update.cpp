@@ -16,7 +16,7 @@ struct SeenRows {
   f8 head[kRowsPerTask + 8], tail[kRowsPerTask + 8];  // floats 0..7 and 4..11 of the pair sums
 };
 
-struct Eight {  // the last one repeats its last row in the idle lanes
+struct Eight {                // the last one repeats its last row in the idle lanes
   uint32_t rows[8], next[8];  // next: of the eight after these, or the last row again
   int count, at;
 };
@@ -32,19 +32,22 @@ INLINE Eight rows_at(const SeenRows& seen, int begin) {
 // Adds each Gaussian's pairs in their fixed order (tiles row by row): the same bits for any number of threads.
 // Calls hidden(row) for rows without gradient.
 template <class Hidden>
-INLINE void find_seen(const Engine& engine, const Chunk& chunk, uint32_t begin, uint32_t end, SeenRows& seen, Hidden&& hidden) {
+INLINE void find_seen(const Engine& engine, const Chunk& chunk, uint32_t begin, uint32_t end, SeenRows& seen,
+                      Hidden&& hidden) {
   for (uint32_t place = begin; place < end; place++) {
     const uint32_t row = engine.rows.data()[place];
     const TileBox& box = engine.boxes.data()[place];
     const float* pair = engine.pair_gradients.data() + (chunk.first_slot + box.slot) * kPairWidth;
     f8 head = all(0.f), tail = all(0.f);
     if (__builtin_expect(box.pairs > 0, 1)) head = load(pair), tail = load(pair + 4);  // most have just one
-    for (uint32_t k = 1; k < box.pairs; k++) head += load(pair + k * kPairWidth), tail += load(pair + k * kPairWidth + 4);
+    for (uint32_t k = 1; k < box.pairs; k++)
+      head += load(pair + k * kPairWidth), tail += load(pair + k * kPairWidth + 4);
     if (!sign_bits((head != 0.f) | (tail != 0.f))) {
       hidden(row);
       continue;
     }
-    seen.rows[seen.count] = row, seen.places[seen.count] = place, seen.head[seen.count] = head, seen.tail[seen.count++] = tail;
+    seen.rows[seen.count] = row, seen.places[seen.count] = place, seen.head[seen.count] = head,
+    seen.tail[seen.count++] = tail;
   }
 }
 
@@ -133,7 +136,9 @@ INLINE void add_statistics(const Engine& engine, const Gradient& g, const PairSu
 }
 
 // One step of Adam for a rate of 1. Moments are kept as m / sqrt(v) and sqrt(v), see Table in ops.py.
-struct AdamConstants { float beta1, beta2, rest1, rest2, correction, epsilon; };
+struct AdamConstants {
+  float beta1, beta2, rest1, rest2, correction, epsilon;
+};
 template <class Decay>
 INLINE f8 descent(const AdamConstants& c, f8 gradient, Decay first_decay, Decay second_decay, f8& first, f8& second) {
   f8 m = first * second * (c.beta1 * first_decay) + c.rest1 * gradient;
@@ -150,12 +155,14 @@ INLINE AdamConstants constants_of(const AdamStep& s) {
 INLINE void adam_geometry(const Table& table, const Eight& e, const AdamStep& step, const Gradient& g, Loaded& in) {
   const AdamConstants constants = constants_of(step);
   for (int j = 0; j < kOptimized; j++) {
-    in.column[j] -= step.rates[j] * descent(constants, g.column[j], in.owed.first_decay, in.owed.second_decay, in.moment[j], in.moment[kSecondGeometry + j]);
+    in.column[j] -= step.rates[j] * descent(constants, g.column[j], in.owed.first_decay, in.owed.second_decay,
+                                            in.moment[j], in.moment[kSecondGeometry + j]);
   }
   in.column[kLastUpdate] = all(float(step.number));
   for (int k = 0; k < 3; k++) transpose(in.moment + 8 * k);
   for (int l = 0; l < e.count; l++)
-    for (int k = 0; k < 3; k++) store(table.geometry_moments + size_t(e.rows[l]) * kGeometryMomentsWidth + 8 * k, in.moment[8 * k + l]);
+    for (int k = 0; k < 3; k++)
+      store(table.geometry_moments + size_t(e.rows[l]) * kGeometryMomentsWidth + 8 * k, in.moment[8 * k + l]);
 }
 
 template <int Degree>
@@ -181,7 +188,8 @@ INLINE void adam_harmonics(const Engine& engine, const Eight& e, const AdamStep&
       const size_t next = size_t(e.next[l]) * kHarmonicsWidth + k / 2 * kLine;
       __builtin_prefetch((k % 2 ? table.harmonics_second : table.harmonics_first) + next);
       if (8 * k + 8 > 3 * coefficients) gradient[k] = keep_where(lane_mask(3 * coefficients - 8 * k), gradient[k]);
-      float *p = table.harmonics + at + 8 * k, *m = table.harmonics_first + at + 8 * k, *v = table.harmonics_second + at + 8 * k;
+      float *p = table.harmonics + at + 8 * k, *m = table.harmonics_first + at + 8 * k,
+            *v = table.harmonics_second + at + 8 * k;
       f8 first = load(m), second = load(v), rate = k ? all(rest) : f8{dc, dc, dc, rest, rest, rest, rest, rest};
       f8 step_at_rate_1 = descent(constants, gradient[k], decay1, decay2, first, second);
       store(m, first), store(v, second), store(p, in.rows[6 * l + k] - rate * step_at_rate_1);
@@ -194,13 +202,16 @@ INLINE void store_geometry(const Table& table, const Eight& e, bool whole, f8* c
   transpose(column), transpose(column + 8);
   for (int l = 0; l < e.count; l++) {
     float* row = table.geometry + size_t(e.rows[l]) * kGeometryWidth;
-    if (whole) store(row, column[l]), store(row + 8, column[8 + l]);
-    else memcpy(row + kGradientSum, (const float*)&column[8 + l] + (kGradientSum - 8), 3 * sizeof(float));
+    if (whole)
+      store(row, column[l]), store(row + 8, column[8 + l]);
+    else
+      memcpy(row + kGradientSum, (const float*)&column[8 + l] + (kGradientSum - 8), 3 * sizeof(float));
   }
 }
 
 template <int Degree>
-INLINE void differentiate(const Engine& engine, const SeenRows& seen, const Eight& e, Loaded& in, PairSums& sums, Gradient& g) {
+INLINE void differentiate(const Engine& engine, const SeenRows& seen, const Eight& e, Loaded& in, PairSums& sums,
+                          Gradient& g) {
   f8 unclamped[3];
   sums = pair_sums(engine, seen, e, unclamped);
   g.color[0] = sums.red * unclamped[0], g.color[1] = sums.green * unclamped[1], g.color[2] = sums.blue * unclamped[2];
@@ -214,7 +225,8 @@ void each_eight(Engine& engine, Hidden&& hidden, Body&& body) {
   constexpr int tasks_per_chunk = kChunk / kRowsPerTask;
   engine.pool.each(engine.chunk_count * tasks_per_chunk, [&](int task, int) {
     const Chunk& chunk = engine.chunks.data()[task / tasks_per_chunk];
-    const int first = task % tasks_per_chunk * kRowsPerTask, count = chunk.count - first < kRowsPerTask ? chunk.count - first : kRowsPerTask;
+    const int first = task % tasks_per_chunk * kRowsPerTask,
+              count = chunk.count - first < kRowsPerTask ? chunk.count - first : kRowsPerTask;
     if (count <= 0) return;
     const uint32_t begin = uint32_t(task * kRowsPerTask);
     SeenRows seen;
@@ -242,32 +254,37 @@ void update_degree(Engine& engine, const AdamStep* step) {
 
 template <int Degree>
 void gradients_degree(Engine& engine, const GradientArrays& out) {
-  each_eight(engine, [&](uint32_t row) { out.visible[row] = true; }, [&](const SeenRows& seen, const Eight& e) {
-    Loaded in;
-    PairSums sums;
-    Gradient g;
-    differentiate<Degree>(engine, seen, e, in, sums, g);
-    const float half_x = 0.5f * engine.camera.width, half_y = 0.5f * engine.camera.height;
-    for (int l = 0; l < e.count; l++) {
-      const size_t row = e.rows[l];
-      for (int j = 0; j < kOptimized; j++) out.geometry[row * kGeometryWidth + j] = g.column[j][l];
-      for (int k = 0; k < 3 * coefficients_of(Degree); k++) out.harmonics[row * kHarmonicsWidth + k] = g.basis[k / 3][l] * g.color[k % 3][l];
-      out.mean2d[2 * row] = g.mean2d[0][l] * half_x, out.mean2d[2 * row + 1] = g.mean2d[1][l] * half_y;
-      out.mean2d_absolute[row] = sums.absolute[l];
-      out.visible[row] = true;
-    }
-  });
+  each_eight(
+      engine, [&](uint32_t row) { out.visible[row] = true; },
+      [&](const SeenRows& seen, const Eight& e) {
+        Loaded in;
+        PairSums sums;
+        Gradient g;
+        differentiate<Degree>(engine, seen, e, in, sums, g);
+        const float half_x = 0.5f * engine.camera.width, half_y = 0.5f * engine.camera.height;
+        for (int l = 0; l < e.count; l++) {
+          const size_t row = e.rows[l];
+          for (int j = 0; j < kOptimized; j++) out.geometry[row * kGeometryWidth + j] = g.column[j][l];
+          for (int k = 0; k < 3 * coefficients_of(Degree); k++)
+            out.harmonics[row * kHarmonicsWidth + k] = g.basis[k / 3][l] * g.color[k % 3][l];
+          out.mean2d[2 * row] = g.mean2d[0][l] * half_x, out.mean2d[2 * row + 1] = g.mean2d[1][l] * half_y;
+          out.mean2d_absolute[row] = sums.absolute[l];
+          out.visible[row] = true;
+        }
+      });
 }
 
 }  // namespace
 
 void update(Engine& engine, const AdamStep* step) {
-  constexpr void (*by_degree[])(Engine&, const AdamStep*) = {update_degree<0>, update_degree<1>, update_degree<2>, update_degree<3>};
+  constexpr void (*by_degree[])(Engine&, const AdamStep*) = {update_degree<0>, update_degree<1>, update_degree<2>,
+                                                             update_degree<3>};
   by_degree[engine.settings.sh_degree](engine, step);
 }
 
 void gradients(Engine& engine, const GradientArrays& out) {
-  constexpr void (*by_degree[])(Engine&, const GradientArrays&) = {gradients_degree<0>, gradients_degree<1>, gradients_degree<2>, gradients_degree<3>};
+  constexpr void (*by_degree[])(Engine&, const GradientArrays&) = {gradients_degree<0>, gradients_degree<1>,
+                                                                   gradients_degree<2>, gradients_degree<3>};
   by_degree[engine.settings.sh_degree](engine, out);
 }
 

@@ -4,7 +4,9 @@
 namespace splat::testing {
 namespace {
 
-struct Picture { Floats color, transmittance; };
+struct Picture {
+  Floats color, transmittance;
+};
 
 Picture picture_of(const Kernels& kernels, const Table& table, int width, int height) {
   Engine engine(2);
@@ -22,7 +24,8 @@ void no_gaussians_leave_the_background(const Kernels& kernels) {
   for (Model* model : {&none, &hidden}) {
     const Picture p = picture_of(kernels, model->table(0), 37, 21);
     bool background = true;
-    for (size_t i = 0; i < p.color.size(); i++) background &= p.color[i] == 0.25f * float(i / p.transmittance.size() + 1);
+    for (size_t i = 0; i < p.color.size(); i++)
+      background &= p.color[i] == 0.25f * float(i / p.transmittance.size() + 1);
     for (float t : p.transmittance) background &= t == 1;
     check(background, "no visible Gaussian leaves the background");
   }
@@ -30,7 +33,8 @@ void no_gaussians_leave_the_background(const Kernels& kernels) {
 
 void lazy_rows_look_like_settled_ones(const Kernels& kernels) {
   Model model(300, false);
-  for (size_t i = 0; i < model.moments.size(); i++) model.moments[i] = i % kGeometryMomentsWidth < kSecondGeometry ? 0.5f : 1.f;
+  for (size_t i = 0; i < model.moments.size(); i++)
+    model.moments[i] = i % kGeometryMomentsWidth < kSecondGeometry ? 0.5f : 1.f;
   for (size_t i = 0; i < model.first.size(); i++) model.first[i] = -0.5f, model.second[i] = 1;
   for (int i = 0; i < 300; i++) model.geometry[size_t(i) * kGeometryWidth + kLastUpdate] = float(i % 7);
   Table table = model.table(600);  // some ages lie beyond the table of ages
@@ -38,10 +42,12 @@ void lazy_rows_look_like_settled_ones(const Kernels& kernels) {
   const Picture lazy = picture_of(kernels, table, 61, 35);
   Table still = table;
   still.pending = {};
-  check(share_apart(lazy.color, picture_of(kernels, still, 61, 35).color, 1e-4f) > 0.1, "what rows owe changes the picture");
+  check(share_apart(lazy.color, picture_of(kernels, still, 61, 35).color, 1e-4f) > 0.1,
+        "what rows owe changes the picture");
   ThreadPool pool(3);
   kernels.settle(pool, table);
-  check(share_apart(lazy.color, picture_of(kernels, table, 61, 35).color, 1e-4f) < 0.01, "lazy rows look like settled ones");
+  check(share_apart(lazy.color, picture_of(kernels, table, 61, 35).color, 1e-4f) < 0.01,
+        "lazy rows look like settled ones");
   const Floats once = model.geometry;
   kernels.settle(pool, table);
   check(same_bits(once, model.geometry), "settled rows owe nothing");
@@ -55,11 +61,14 @@ void the_loss_of_equal_images_is_zero(const Kernels& kernels) {
     std::vector<uint8_t> photo(values);
     for (size_t i = 0; i < values; i++) photo[i] = uint8_t(i * 37), render[i] = float(photo[i]) * (1.f / 255.f);
     Engine one(1), three(3);
-    const LossValue equal = kernels.loss(one, size[0], size[1], render.data(), photo.data(), 0.2f, gradient.data(), nullptr);
+    const LossValue equal =
+        kernels.loss(one, size[0], size[1], render.data(), photo.data(), 0.2f, gradient.data(), nullptr);
     check(equal.l1 == 0 && std::fabs(equal.ssim - 1) < 1e-6, "equal images have no loss");
     for (float& value : render) value = 1 - value;
-    const LossValue apart = kernels.loss(one, size[0], size[1], render.data(), photo.data(), 0.2f, gradient.data(), nullptr);
-    const LossValue without = kernels.loss(three, size[0], size[1], render.data(), photo.data(), 0.2f, nullptr, nullptr);
+    const LossValue apart =
+        kernels.loss(one, size[0], size[1], render.data(), photo.data(), 0.2f, gradient.data(), nullptr);
+    const LossValue without =
+        kernels.loss(three, size[0], size[1], render.data(), photo.data(), 0.2f, nullptr, nullptr);
     check(apart.l1 > 0 && apart.ssim < 1, "other images have a loss");
     check(apart.l1 == without.l1 && apart.ssim == without.ssim, "the loss is the same with and without gradient");
   }
@@ -75,7 +84,8 @@ void an_exposure_is_applied_to_the_picture(const Kernels& kernels) {
   Engine one(1), three(3);
   Exposure identity = {{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}, {}};
   const LossValue plain = kernels.loss(one, width, height, render.data(), photo.data(), 0.2f, own.data(), nullptr);
-  const LossValue same = kernels.loss(three, width, height, render.data(), photo.data(), 0.2f, gradient.data(), &identity);
+  const LossValue same =
+      kernels.loss(three, width, height, render.data(), photo.data(), 0.2f, gradient.data(), &identity);
   // Up to roundings: the two ways through the pass are compiled apart, and multiply-adds may be fused in one only.
   float apart = 0;
   for (size_t i = 0; i < 3 * plane; i++) apart = std::max(apart, std::fabs(own[i] - gradient[i]));
@@ -84,7 +94,8 @@ void an_exposure_is_applied_to_the_picture(const Kernels& kernels) {
   for (int c = 0; c < 3; c++) {
     double sum = 0, constant = 0;
     for (size_t i = 0; i < plane; i++) sum += double(own[c * plane + i]) * render[i], constant += own[c * plane + i];
-    check(std::fabs(identity.gradient[4 * c] - sum) < 1e-5 && std::fabs(identity.gradient[4 * c + 3] - constant) < 1e-5, "an exposure's gradient is a sum over pixels");
+    check(std::fabs(identity.gradient[4 * c] - sum) < 1e-5 && std::fabs(identity.gradient[4 * c + 3] - constant) < 1e-5,
+          "an exposure's gradient is a sum over pixels");
   }
   Exposure warm = {{1.2f, 0.1f, 0, 0.02f, 0, 0.9f, 0.05f, 0, 0.1f, 0, 0.7f, -0.01f}, {}};
   for (size_t i = 0; i < plane; i++)
@@ -94,10 +105,12 @@ void an_exposure_is_applied_to_the_picture(const Kernels& kernels) {
     }
   const LossValue exposed = kernels.loss(one, width, height, render.data(), photo.data(), 0.2f, gradient.data(), &warm);
   const LossValue expected = kernels.loss(one, width, height, mixed.data(), photo.data(), 0.2f, own.data(), nullptr);
-  check(std::fabs(exposed.l1 - expected.l1) < 1e-6 && std::fabs(exposed.ssim - expected.ssim) < 1e-5, "an exposed picture has the loss of its colours");
+  check(std::fabs(exposed.l1 - expected.l1) < 1e-6 && std::fabs(exposed.ssim - expected.ssim) < 1e-5,
+        "an exposed picture has the loss of its colours");
   Exposure again = {{1.2f, 0.1f, 0, 0.02f, 0, 0.9f, 0.05f, 0, 0.1f, 0, 0.7f, -0.01f}, {}};
   kernels.loss(three, width, height, render.data(), photo.data(), 0.2f, own.data(), &again);
-  check(same_bits(own, gradient) && !std::memcmp(warm.gradient, again.gradient, sizeof warm.gradient), "exposures have the same bits for any number of threads");
+  check(same_bits(own, gradient) && !std::memcmp(warm.gradient, again.gradient, sizeof warm.gradient),
+        "exposures have the same bits for any number of threads");
 }
 
 }  // namespace

@@ -15,9 +15,13 @@ void every_index_is_somebodys() {
       pool.each_in_runs(count, [&](auto&& next, int worker) {
         if (worker < 0 || worker >= threads) strays++;
         for (int before = -1, index; (index = next()) >= 0; before = index) {
-          if (index >= count) { strays++; continue; }
+          if (index >= count) {
+            strays++;
+            continue;
+          }
           taken[size_t(index)]++, breaks += index != before + 1;
-          for (volatile int idle = worker == 1 ? 3000 : 0; idle > 0;) idle = idle - 1;  // a slow one, from which others must take
+          for (volatile int idle = worker == 1 ? 3000 : 0; idle > 0;)
+            idle = idle - 1;  // a slow one, from which others must take
         }
       });
       bool once = strays == 0;

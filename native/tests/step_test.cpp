@@ -43,7 +43,8 @@ class Training {
     forward(engine_, color.data(), transmittance.data());
     const ExposureStep exposed = exposure_step(number);
     Exposure exposure = exposure_of(exposures_, exposed.photo < 0 ? 0 : exposed.photo);
-    loss(engine_, kWidth, kHeight, color.data(), photo_.data(), 0.2f, gradient.data(), exposed.photo < 0 ? nullptr : &exposure);
+    loss(engine_, kWidth, kHeight, color.data(), photo_.data(), 0.2f, gradient.data(),
+         exposed.photo < 0 ? nullptr : &exposure);
     backward(engine_, gradient.data(), nullptr);
     if (number % 4 == 0) return update(engine_, nullptr);
     const AdamStep step = splat::adam_step(adam_.steps + 1, rates(number), adam_.constants);
@@ -92,13 +93,15 @@ class Training {
   Model model_;
   LazyAdam adam_ = lazy_adam();
   std::vector<uint8_t> photo_;
-  std::vector<double> transforms_ = identities(), first_ = std::vector<double>(12 * kPhotos), second_ = first_, visits_ = std::vector<double>(kPhotos);
+  std::vector<double> transforms_ = identities(), first_ = std::vector<double>(12 * kPhotos), second_ = first_,
+                      visits_ = std::vector<double>(kPhotos);
   Exposures exposures_ = {kPhotos, transforms_.data(), first_.data(), second_.data(), visits_.data()};
 };
 
 Floats trained(int threads) {
   Training training(threads);
-  for (int number = 1; number <= kSteps; number++) check(training.step(number).finite, "the loss of a step is a number");
+  for (int number = 1; number <= kSteps; number++)
+    check(training.step(number).finite, "the loss of a step is a number");
   return training.result();
 }
 
@@ -114,7 +117,8 @@ void the_mean_exposure_stays() {
   double moved = 0;
   for (int k = 0; k < kExposureWidth; k++) {
     double mean = 0;
-    for (int photo = 0; photo < kPhotos; photo++) mean += training.transforms()[size_t(photo) * kExposureWidth + k] / kPhotos;
+    for (int photo = 0; photo < kPhotos; photo++)
+      mean += training.transforms()[size_t(photo) * kExposureWidth + k] / kPhotos;
     check(std::fabs(mean - identities()[size_t(k)]) < 1e-12, "the mean exposure is the identity");
     moved += std::fabs(training.transforms()[size_t(k)] - identities()[size_t(k)]);
   }
@@ -125,7 +129,8 @@ void a_bad_loss_changes_nothing() {
   Training training(2);
   training.step(1), training.step(2);
   const Floats before = training.result();
-  check(!training.step(3, std::numeric_limits<float>::quiet_NaN()).finite, "a picture without numbers has no finite loss");
+  check(!training.step(3, std::numeric_limits<float>::quiet_NaN()).finite,
+        "a picture without numbers has no finite loss");
   check(same_bits(before, training.result()), "a step without a finite loss changes nothing");
   check(training.step(3).finite && !same_bits(before, training.result()), "the next step learns");
 }
@@ -136,7 +141,8 @@ void an_account_goes_round() {
   for (int number = 0; number < 7; number++) one.advance(kRates);
   other.restore(one.steps, &one.rates, one.drifts);
   one.advance(kRates), other.advance(kRates);
-  check(!std::memcmp(one.drifts, other.drifts, sizeof one.drifts) && other.steps == 8, "a restored account goes on alike");
+  check(!std::memcmp(one.drifts, other.drifts, sizeof one.drifts) && other.steps == 8,
+        "a restored account goes on alike");
   check(one.drifts[0] == 0 && one.drifts[3] > one.drifts[2], "age 0 owes nothing, older rows owe more");
   check(other.pending().by_age[5].drift == float(one.drifts[5]), "what is owed by age is the account's");
 }
@@ -146,7 +152,8 @@ void an_account_goes_round() {
 void test_step(const Kernels& kernels) {
   check(force_kernels(kernels.name), "an instruction set that is there can be asked for");
   const Floats one = trained(1);
-  for (int threads : {2, 3}) check(same_bits(one, trained(threads)), "steps in one go give the same bits for any number of threads");
+  for (int threads : {2, 3})
+    check(same_bits(one, trained(threads)), "steps in one go give the same bits for any number of threads");
   a_step_is_its_passes();
   the_mean_exposure_stays();
   a_bad_loss_changes_nothing();

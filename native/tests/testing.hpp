@@ -21,7 +21,8 @@ inline bool same_bits(const Floats& a, const Floats& b) {
 }
 inline double share_apart(const Floats& a, const Floats& b, float tolerance) {  // of the finite values
   size_t apart = 0;
-  for (size_t i = 0; i < a.size(); i++) apart += std::isfinite(a[i]) && !(std::fabs(a[i] - b[i]) <= tolerance * (1 + std::fabs(a[i])));
+  for (size_t i = 0; i < a.size(); i++)
+    apart += std::isfinite(a[i]) && !(std::fabs(a[i] - b[i]) <= tolerance * (1 + std::fabs(a[i])));
   return a.size() == b.size() ? double(apart) / double(a.size() + 1) : 1;
 }
 
@@ -31,8 +32,12 @@ struct Model {
   std::vector<Owed> owed = std::vector<Owed>(kPendingAges);
 
   explicit Model(int n, bool awkward = true, unsigned seed = 1)
-      : count(n), geometry(size_t(n) * kGeometryWidth), harmonics(size_t(n) * kHarmonicsWidth), moments(size_t(n) * kGeometryMomentsWidth),
-        first(size_t(n) * kHarmonicsWidth), second(size_t(n) * kHarmonicsWidth) {
+      : count(n),
+        geometry(size_t(n) * kGeometryWidth),
+        harmonics(size_t(n) * kHarmonicsWidth),
+        moments(size_t(n) * kGeometryMomentsWidth),
+        first(size_t(n) * kHarmonicsWidth),
+        second(size_t(n) * kHarmonicsWidth) {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;
     for (int i = 0; i < n; i++) {
@@ -63,12 +68,12 @@ struct Model {
 
  private:
   static void spoil(int i, float* g) {
-    if (i % 17 == 3) g[kLogScale] = 4;                                      // huge
-    if (i % 19 == 5) g[kLogScale + 1] = -25;                                // collapsed
-    if (i % 23 == 7) g[kMean + 2] = -50;                                    // behind
-    if (i % 29 == 11) g[kMean] = std::numeric_limits<float>::quiet_NaN();   // broken
+    if (i % 17 == 3) g[kLogScale] = 4;                                     // huge
+    if (i % 19 == 5) g[kLogScale + 1] = -25;                               // collapsed
+    if (i % 23 == 7) g[kMean + 2] = -50;                                   // behind
+    if (i % 29 == 11) g[kMean] = std::numeric_limits<float>::quiet_NaN();  // broken
     if (i % 31 == 13) g[kLogScale + 2] = std::numeric_limits<float>::infinity();
-    if (i % 37 == 17) g[kOpacityLogit] = -1e30f;                            // transparent
+    if (i % 37 == 17) g[kOpacityLogit] = -1e30f;                                           // transparent
     if (i % 41 == 19) std::memcpy(g, g - kGeometryWidth, kGeometryWidth * sizeof(float));  // exactly overlapping
   }
 };
@@ -81,23 +86,25 @@ inline Camera camera_of(int width, int height, float turn) {
   c.translation[2] = 4;
   for (int k = 0; k < 3; k++) c.position[k] = -rotation[6 + k] * 4;
   c.fx = c.fy = float(width), c.cx = 0.5f * width, c.cy = 0.5f * height, c.width = width, c.height = height;
-  c.slope_low_x = -0.65f, c.slope_high_x = 0.65f, c.slope_low_y = -0.65f * height / width, c.slope_high_y = 0.65f * height / width;
+  c.slope_low_x = -0.65f, c.slope_high_x = 0.65f, c.slope_low_y = -0.65f * height / width,
+  c.slope_high_y = 0.65f * height / width;
   return c;
 }
 
 inline AdamStep adam_step(int number) {
   AdamStep adam;
-  adam.number = number, adam.rate_dc = adam.rate_rest = 1e-3f, adam.second_correction = 1 / std::sqrt(1 - std::pow(0.999f, float(number)));
+  adam.number = number, adam.rate_dc = adam.rate_rest = 1e-3f,
+  adam.second_correction = 1 / std::sqrt(1 - std::pow(0.999f, float(number)));
   for (float& rate : adam.rates) rate = 1e-3f;
   return adam;
 }
 
-void test_training(const Kernels&);                   // training_test.cpp
+void test_training(const Kernels&);  // training_test.cpp
 void test_agreement(const Kernels&, const Kernels&);
-void test_step(const Kernels&);                       // step_test.cpp
-void test_images(const Kernels&);                     // images_test.cpp
-void test_space(const Kernels&);                      // space_test.cpp
-void test_choice();                                   // choice_test.cpp
-void test_pool();                                     // pool_test.cpp
+void test_step(const Kernels&);    // step_test.cpp
+void test_images(const Kernels&);  // images_test.cpp
+void test_space(const Kernels&);   // space_test.cpp
+void test_choice();                // choice_test.cpp
+void test_pool();                  // pool_test.cpp
 
 }  // namespace splat::testing

@@ -19,7 +19,8 @@ KERNEL(kThreads, count_rows, CountArguments) {
   }
   visible = block_sum(visible), pairs = block_sum(pairs);
   farthest = block_reduce(farthest, [](u32 x, u32 y) { return max(x, y); });
-  if (threadIdx.x == 0) store(a.visible, blockIdx.x, visible), store(a.pairs, blockIdx.x, pairs), store(a.farthest, blockIdx.x, farthest);
+  if (threadIdx.x == 0)
+    store(a.visible, blockIdx.x, visible), store(a.pairs, blockIdx.x, pairs), store(a.farthest, blockIdx.x, farthest);
 }
 
 KERNEL(kThreads, count_top, CountArguments) {
@@ -29,12 +30,14 @@ KERNEL(kThreads, count_top, CountArguments) {
     const u32 i = base + threadIdx.x;
     u32 all;
     const u32 before = block_scan(i < a.blocks ? load(a.visible, i) : 0u, all);
-    if (i < a.blocks) store(a.visible, i, carry + before), pairs += fetch(a.pairs, i), farthest = max(farthest, fetch(a.farthest, i));
+    if (i < a.blocks)
+      store(a.visible, i, carry + before), pairs += fetch(a.pairs, i), farthest = max(farthest, fetch(a.farthest, i));
     carry += all;
   }
   pairs = block_sum(pairs);
   farthest = block_reduce(farthest, [](u32 x, u32 y) { return max(x, y); });
-  if (threadIdx.x == 0) store(a.counters, 0, Counters{carry, pairs < 0xffffffffull ? u32(pairs) : 0xffffffffu, farthest, 0});
+  if (threadIdx.x == 0)
+    store(a.counters, 0, Counters{carry, pairs < 0xffffffffull ? u32(pairs) : 0xffffffffu, farthest, 0});
 }
 
 KERNEL(kThreads, compact, CountArguments) {
@@ -58,7 +61,8 @@ INLINE void store_pair(const EmitArguments& a, u32 at, u32 end, u32 tile, u32 ro
 // Writes as many pairs as project has counted, neither more nor fewer, whatever is found here: every slot has its owner.
 // Should some be missing, theirs lie in a tile behind the last, which nobody draws.
 KERNEL(kThreads, emit, EmitArguments) {
-  const u32 i = thread_number(), visible = fetch(&a.counters->visible, 0), nowhere = u32(a.frame.tile_columns * a.frame.tile_rows);
+  const u32 i = thread_number(), visible = fetch(&a.counters->visible, 0),
+            nowhere = u32(a.frame.tile_columns * a.frame.tile_rows);
   const bool works = i < visible;
   const u32 row = works ? fetch(a.order, i) : 0, first = works ? fetch(a.offsets, i) : 0;
   const u32 pairs = works ? fetch(a.tiles, row) & ~kVisible : 0, end = min(first + pairs, a.capacity);
@@ -75,7 +79,8 @@ KERNEL(kThreads, emit, EmitArguments) {
     const u32 its_row = __shfl_sync(kAllLanes, row, who), its_end = __shfl_sync(kAllLanes, end, who);
     u32 at = __shfl_sync(kAllLanes, first, who);
     each_run(a.frame, fetch_splat(a.splats, its_row), [&](int r, int from, int to) {
-      for (int c = from + lane_number(); c <= to; c += 32) store_pair(a, at + u32(c - from), its_end, u32(r * a.frame.tile_columns + c), its_row);
+      for (int c = from + lane_number(); c <= to; c += 32)
+        store_pair(a, at + u32(c - from), its_end, u32(r * a.frame.tile_columns + c), its_row);
       at += u32(to - from + 1);
     });
     for (at += u32(lane_number()); at < its_end; at += 32) store_pair(a, at, its_end, nowhere, its_row);

@@ -20,13 +20,14 @@ INLINE Tile tile_of(const Frame& f) {
 }
 
 // Where a batch of a block's warps lies in shared memory; the shape's last two numbers make room for mask and pair.
-#define BATCH_MEMORY \
-  SHARED(float4, centres, kTilesPerBlock * kBatch); \
-  SHARED(float4, shapes, kTilesPerBlock * kBatch); \
-  SHARED(float4, colours, kTilesPerBlock * kBatch)
+#define BATCH_MEMORY                               \
+  SHARED(float4, centres, kTilesPerBlock* kBatch); \
+  SHARED(float4, shapes, kTilesPerBlock* kBatch);  \
+  SHARED(float4, colours, kTilesPerBlock* kBatch)
 
 template <class Memory>
-INLINE u32 load_batch(const BlendArguments& a, const Tile& tile, u32 i, u32 end, Memory centres, Memory shapes, Memory colours) {
+INLINE u32 load_batch(const BlendArguments& a, const Tile& tile, u32 i, u32 end, Memory centres, Memory shapes,
+                      Memory colours) {
   u32 mask = 0;
   if (i + lane_number() < end) {
     const u32 pair = fetch(a.pairs, i + lane_number());
@@ -42,10 +43,14 @@ INLINE u32 load_batch(const BlendArguments& a, const Tile& tile, u32 i, u32 end,
 }
 
 // A Gaussian seen from the lane's two columns of pixels: alpha is 2^(start - down e^2), e = e0 + 4 k / 2.
-struct Columns { float dx[2], start[2], e0[2]; };
+struct Columns {
+  float dx[2], start[2], e0[2];
+};
 INLINE Columns columns_of(const Tile& tile, const float4& centre, const float4& shape) {
   const float dx = tile.px + 0.5f - centre.x, dy = tile.py + 0.5f - centre.y, dx1 = dx + 8.f;
-  return {{dx, dx1}, {centre.w - shape.x * dx * dx, centre.w - shape.x * dx1 * dx1}, {dy - centre.z * dx, dy - centre.z * dx1}};
+  return {{dx, dx1},
+          {centre.w - shape.x * dx * dx, centre.w - shape.x * dx1 * dx1},
+          {dy - centre.z * dx, dy - centre.z * dx1}};
 }
 
 // Forward and backward must agree to the last bit on where a pixel dies: nothing here may be contracted.
@@ -77,15 +82,14 @@ KERNEL(kBlendThreads, blend_forward, BlendArguments) {
       const float4 centre = centres[j], shape = shapes[j], colour = colours[j];
       const u32 mask = uniform(__float_as_uint(shape.z));
       const Columns c = columns_of(tile, centre, shape);
-      UNROLL for (int k = 0; k < kSubtiles; k++)
-        if (mask >> k & 1) {
-          const float e = c.e0[k & 1] + 4.f * (k >> 1), value = exp2_of(c.start[k & 1] - shape.y * e * e);
-          float rest;
-          bool alive;
-          const float weight = weight_of(value, f.max_alpha, T[k], rest, alive);
-          T[k] = alive ? rest : -fabsf(T[k]);
-          red[k] += weight * colour.x, green[k] += weight * colour.y, blue[k] += weight * colour.z;
-        }
+      UNROLL for (int k = 0; k < kSubtiles; k++) if (mask >> k & 1) {
+        const float e = c.e0[k & 1] + 4.f * (k >> 1), value = exp2_of(c.start[k & 1] - shape.y * e * e);
+        float rest;
+        bool alive;
+        const float weight = weight_of(value, f.max_alpha, T[k], rest, alive);
+        T[k] = alive ? rest : -fabsf(T[k]);
+        red[k] += weight * colour.x, green[k] += weight * colour.y, blue[k] += weight * colour.z;
+      }
     }
     __syncwarp();
   }
@@ -110,7 +114,8 @@ INLINE float exchanged(bool upper, float a, float b, int distance) {
 INLINE float transposed_sum(const float* v, int lane) {
   float u[5], w[3], x[2];
   UNROLL for (int i = 0; i < 5; i++) u[i] = exchanged(lane & 16, v[2 * i], v[2 * i + 1], 16);
-  w[0] = exchanged(lane & 8, u[0], u[1], 8), w[1] = exchanged(lane & 8, u[2], u[3], 8), w[2] = u[4] + __shfl_xor_sync(kAllLanes, u[4], 8);
+  w[0] = exchanged(lane & 8, u[0], u[1], 8), w[1] = exchanged(lane & 8, u[2], u[3], 8),
+  w[2] = u[4] + __shfl_xor_sync(kAllLanes, u[4], 8);
   x[0] = exchanged(lane & 4, w[0], w[1], 4), x[1] = w[2] + __shfl_xor_sync(kAllLanes, w[2], 4);
   const float y = exchanged(lane & 2, x[0], x[1], 2);
   return y + __shfl_xor_sync(kAllLanes, y, 1);
@@ -121,14 +126,17 @@ INLINE int sum_of_lane(int lane) {  // -1: another lane has it too
 }
 
 // What backward knows of the lane's eight pixels.
-struct Pixels { float T[kSubtiles], behind[kSubtiles], red[kSubtiles], green[kSubtiles], blue[kSubtiles]; };
+struct Pixels {
+  float T[kSubtiles], behind[kSubtiles], red[kSubtiles], green[kSubtiles], blue[kSubtiles];
+};
 INLINE void load_pixels(const BlendArguments& a, const Tile& tile, Pixels& p) {
   const Frame& f = a.frame;
   UNROLL for (int k = 0; k < kSubtiles; k++) {
     p.T[k] = -1.f, p.behind[k] = p.red[k] = p.green[k] = p.blue[k] = 0.f;
     if (tile.x(k) >= f.width || tile.y(k) >= f.height) continue;
     const size_t at = size_t(tile.y(k)) * f.width + tile.x(k), green = tile.plane + at, blue = 2 * tile.plane + at;
-    p.T[k] = 1.f, p.red[k] = fetch(a.colour_gradient, at), p.green[k] = fetch(a.colour_gradient, green), p.blue[k] = fetch(a.colour_gradient, blue);
+    p.T[k] = 1.f, p.red[k] = fetch(a.colour_gradient, at), p.green[k] = fetch(a.colour_gradient, green),
+    p.blue[k] = fetch(a.colour_gradient, blue);
     p.behind[k] = p.red[k] * load(a.colour, at) + p.green[k] * load(a.colour, green) + p.blue[k] * load(a.colour, blue);
     if (a.transmittance_gradient) p.behind[k] += fetch(a.transmittance_gradient, at) * load(a.transmittance, at);
   }
@@ -155,30 +163,37 @@ INLINE void blend_backward_tile(const BlendArguments& a) {
       const Columns c = columns_of(tile, centre, shape);
       float red = 0, green = 0, blue = 0, q0[2] = {0, 0}, q1[2] = {0, 0}, q2 = 0, absolute = 0;
       bool any = false;
-      UNROLL for (int k = 0; k < kSubtiles; k++)
-        if (mask >> k & 1) {
-          const float e = c.e0[k & 1] + 4.f * (k >> 1), value = exp2_of(c.start[k & 1] - shape.y * e * e);
-          float rest;
-          bool alive;
-          const float weight = weight_of(value, f.max_alpha, p.T[k], rest, alive);
-          p.T[k] = alive ? rest : -1.f;
-          any |= weight > 0.f;
-          const float by_weight = colour.x * p.red[k] + colour.y * p.green[k] + colour.z * p.blue[k];
-          p.behind[k] -= weight * by_weight;
-          red += weight * p.red[k], green += weight * p.green[k], blue += weight * p.blue[k];
-          float q = weight * (by_weight - p.behind[k] * inverse(rest));
-          q = value <= f.max_alpha ? q : 0.f;  // the cap has no slope
-          const float qe = q * e;
-          q0[k & 1] += q, q1[k & 1] += qe, q2 += qe * e;
-          if (Absolute) {
-            const float by_y = (2 / kLog2E) * shape.y * e, by_x = (2 / kLog2E) * shape.x * c.dx[k & 1] - centre.z * by_y;
-            absolute += fabsf(q * by_x) * (0.5f * f.width) + fabsf(q * by_y) * (0.5f * f.height);
-          }
+      UNROLL for (int k = 0; k < kSubtiles; k++) if (mask >> k & 1) {
+        const float e = c.e0[k & 1] + 4.f * (k >> 1), value = exp2_of(c.start[k & 1] - shape.y * e * e);
+        float rest;
+        bool alive;
+        const float weight = weight_of(value, f.max_alpha, p.T[k], rest, alive);
+        p.T[k] = alive ? rest : -1.f;
+        any |= weight > 0.f;
+        const float by_weight = colour.x * p.red[k] + colour.y * p.green[k] + colour.z * p.blue[k];
+        p.behind[k] -= weight * by_weight;
+        red += weight * p.red[k], green += weight * p.green[k], blue += weight * p.blue[k];
+        float q = weight * (by_weight - p.behind[k] * inverse(rest));
+        q = value <= f.max_alpha ? q : 0.f;  // the cap has no slope
+        const float qe = q * e;
+        q0[k & 1] += q, q1[k & 1] += qe, q2 += qe * e;
+        if (Absolute) {
+          const float by_y = (2 / kLog2E) * shape.y * e, by_x = (2 / kLog2E) * shape.x * c.dx[k & 1] - centre.z * by_y;
+          absolute += fabsf(q * by_x) * (0.5f * f.width) + fabsf(q * by_y) * (0.5f * f.height);
         }
+      }
       if (!__any_sync(kAllLanes, any)) continue;
       const float qx[2] = {q0[0] * c.dx[0], q0[1] * c.dx[1]};
-      const float sums[10] = {red, green, blue, q0[0] + q0[1], qx[0] + qx[1], q1[0] + q1[1], qx[0] * c.dx[0] + qx[1] * c.dx[1],
-                              q1[0] * c.dx[0] + q1[1] * c.dx[1], q2, absolute};
+      const float sums[10] = {red,
+                              green,
+                              blue,
+                              q0[0] + q0[1],
+                              qx[0] + qx[1],
+                              q1[0] + q1[1],
+                              qx[0] * c.dx[0] + qx[1] * c.dx[1],
+                              q1[0] * c.dx[0] + q1[1] * c.dx[1],
+                              q2,
+                              absolute};
       const float sum = transposed_sum(sums, lane);
       const u32 pair = __float_as_uint(shape.w);
       if (number >= 0) store(a.slots, size_t(pair) * kSlotWidth + number, sum);

@@ -11,7 +11,8 @@ constexpr int kWarps = kThreads / 32;
 template <class T, class Join>
 INLINE T block_reduce(T value, Join join) {
   SHARED(T, of_warp, kWarps);
-  UNROLL for (int distance = 16; distance; distance >>= 1) value = join(value, T(__shfl_xor_sync(kAllLanes, value, distance)));
+  UNROLL for (int distance = 16; distance; distance >>= 1) value =
+      join(value, T(__shfl_xor_sync(kAllLanes, value, distance)));
   __syncthreads();  // of_warp may still be read by those before
   if (lane_number() == 0) of_warp[warp_number()] = value;
   __syncthreads();
@@ -19,7 +20,8 @@ INLINE T block_reduce(T value, Join join) {
     for (int w = 1; w < kWarps; w++) value = join(value, T(of_warp[w]));
   return value;
 }
-template <class T> INLINE T block_sum(T value) {
+template <class T>
+INLINE T block_sum(T value) {
   return block_reduce(value, [](T a, T b) { return a + b; });
 }
 

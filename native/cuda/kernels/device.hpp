@@ -17,9 +17,18 @@
 
 namespace splat::card {
 
-template <class T> INLINE T fetch(const T* p, size_t i) { return __ldg(p + i); }
-template <class T> INLINE T load(const T* p, size_t i) { return p[i]; }
-template <class T, class V> INLINE void store(T* p, size_t i, const V& value) { p[i] = value; }
+template <class T>
+INLINE T fetch(const T* p, size_t i) {
+  return __ldg(p + i);
+}
+template <class T>
+INLINE T load(const T* p, size_t i) {
+  return p[i];
+}
+template <class T, class V>
+INLINE void store(T* p, size_t i, const V& value) {
+  p[i] = value;
+}
 INLINE float4 fetch4(const float* p, size_t i) { return __ldg(reinterpret_cast<const float4*>(p) + i); }
 INLINE float4 load4(const float* p, size_t i) { return reinterpret_cast<const float4*>(p)[i]; }
 INLINE void store4(float* p, size_t i, const float4& value) { reinterpret_cast<float4*>(p)[i] = value; }
@@ -27,11 +36,31 @@ INLINE void count_up(u32* shared_counts, u32 i) { atomicAdd(shared_counts + i, 1
 INLINE void count_up_global(u32* counts, size_t i) { atomicAdd(counts + i, 1u); }
 
 // The card's special functions: wrong by up to two units in the last place, and denormals are zero.
-INLINE float exp2_of(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-INLINE float log2_of(float x) { float y; asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-INLINE float inverse(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-INLINE float inverse_root(float x) { float y; asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-INLINE float root(float x) { float y; asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+INLINE float exp2_of(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+INLINE float log2_of(float x) {
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+INLINE float inverse(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+INLINE float inverse_root(float x) {
+  float y;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+INLINE float root(float x) {
+  float y;
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 INLINE float divide(float x, float y) { return __fdividef(x, y); }
 
 // The same number in all lanes. Where the compiler can be told so, branches on it need no convergence barriers.

@@ -7,7 +7,9 @@ namespace splat::card {
 // 48 bytes: {x, y, tilt, log2 opacity}, {across, down, half width, half height}, {red, green, blue, clamp bits}.
 //     alpha(dx, dy) = 2^(log2 opacity - across dx^2 - down e^2),   e = dy - tilt dx
 // Unlike the usual quadratic form nothing cancels here, however thin the ellipse.
-struct Splat { float4 centre, shape, colour; };
+struct Splat {
+  float4 centre, shape, colour;
+};
 INLINE Splat fetch_splat(const float* splats, u32 row) {
   return {fetch4(splats, size_t(row) * 3), fetch4(splats, size_t(row) * 3 + 1), fetch4(splats, size_t(row) * 3 + 2)};
 }
@@ -44,13 +46,22 @@ INLINE Exact root(Exact x) {
 
 // The ellipse seen row by row: x = lean dy +- sqrt((reach - along dy^2) inverse). A little too wide is fine: each pixel
 // decides for itself whether alpha reaches 1/255. Number is float where speed counts, Exact where two kernels must agree.
-template <class Number> struct Spans { Number lean, along, inverse, extreme, reach, slack, half_height; };
+template <class Number>
+struct Spans {
+  Number lean, along, inverse, extreme, reach, slack, half_height;
+};
 template <class Number>
 INLINE Spans<Number> spans_of(const Splat& s) {
-  const Number tilt = s.centre.z, half_width = s.shape.z, half_height = s.shape.w, squeeze = divide(half_width, half_height);
+  const Number tilt = s.centre.z, half_width = s.shape.z, half_height = s.shape.w,
+               squeeze = divide(half_width, half_height);
   const Number reach = Number(s.centre.w) + Number(kLog2Of255);
-  return {tilt * squeeze * squeeze, divide(reach, half_height * half_height), divide(squeeze * squeeze, Number(s.shape.y)),
-          tilt * half_width, reach, Number(0.01f) + Number(1e-5f) * half_width, half_height};
+  return {tilt * squeeze * squeeze,
+          divide(reach, half_height * half_height),
+          divide(squeeze * squeeze, Number(s.shape.y)),
+          tilt * half_width,
+          reach,
+          Number(0.01f) + Number(1e-5f) * half_width,
+          half_height};
 }
 // Its columns between two heights above the centre; false if it misses them. Where its leftmost or rightmost point lies
 // outside of the heights, the extreme is on their border.

@@ -61,7 +61,9 @@ INLINE void shorten(float* log_scale, float loss, float width_loss) {
   const u32 longest = longest_axis(log_scale);
   UNROLL for (u32 j = 0; j < 3; j++) log_scale[j] -= j == longest ? loss : width_loss;
 }
-INLINE float largest_scale(const float* log_scale) { return float(exp(double(fmaxf(fmaxf(log_scale[0], log_scale[1]), log_scale[2])))); }
+INLINE float largest_scale(const float* log_scale) {
+  return float(exp(double(fmaxf(fmaxf(log_scale[0], log_scale[1]), log_scale[2]))));
+}
 INLINE float largest_scale_of_children(const GrowthArguments& a, const float* log_scale, float scale) {
   if (!a.cuts) return __fdiv_rn(scale, a.shrink);
   if (!(scale > a.size_limit)) return scale;  // children are never larger: mostly nothing is to be computed
@@ -75,14 +77,17 @@ KERNEL(kThreads, growth_look, GrowthArguments) {
   if (row < a.count) {
     u32 behind;
     const Row g = current_row(a, row, behind);
-    const float gradient = mean_over_visits(g.v[kGradientSum], g.v[kVisits]), absolute = mean_over_visits(g.v[kAbsoluteSum], g.v[kVisits]);
+    const float gradient = mean_over_visits(g.v[kGradientSum], g.v[kVisits]),
+                absolute = mean_over_visits(g.v[kAbsoluteSum], g.v[kVisits]);
     const float scale = largest_scale(g.v + kLogScale);
     // before anything else is looked at: fewer registers
     const bool gone_child = largest_scale_of_children(a, g.v + kLogScale, scale) > a.size_limit;
     const bool faint = is_faint(g.v, a.harmonics, row, a.lowest_logit), chosen = gradient >= a.threshold;
     store(a.gradient, row, gradient), store(a.absolute, row, absolute);
-    store(a.flags, row, (chosen ? kChosen : 0u) | (faint || scale > a.size_limit ? kGone : 0u) | (scale <= a.small_limit ? kSmall : 0u) |
-                            (faint || gone_child ? kGoneChild : 0u) | min(behind, kLongBehind) << kBehindShift);
+    store(a.flags, row,
+          (chosen ? kChosen : 0u) | (faint || scale > a.size_limit ? kGone : 0u) |
+              (scale <= a.small_limit ? kSmall : 0u) | (faint || gone_child ? kGoneChild : 0u) |
+              min(behind, kLongBehind) << kBehindShift);
     counts[0] = chosen;
   }
   store_counts(a, counts);
@@ -117,10 +122,12 @@ KERNEL(kThreads, growth_choose, GrowthArguments) {
     const double level = fetch(&a.state->level, 0);
     u32 flags = load(a.flags, row);
     if (a.by_absolute && double(fetch(a.absolute, row)) >= level) flags |= kChosen;
-    const bool chosen = flags & kChosen, gone = flags & kGone, wasted = flags & (flags & kSmall ? kGone : kGoneChild), eligible = chosen && !gone;
+    const bool chosen = flags & kChosen, gone = flags & kGone, wasted = flags & (flags & kSmall ? kGone : kGoneChild),
+               eligible = chosen && !gone;
     const u64 bits = u64(__double_as_longlong(urgency_of(a, row, level)));
     store(a.keys, row, eligible ? ~bits & (kNoKey >> 1) : kNoKey), store(a.flags, row, flags);
-    counts[0] = chosen, counts[1] = !gone, counts[2] = chosen && !wasted, counts[3] = chosen && gone && !wasted, counts[4] = eligible;
+    counts[0] = chosen, counts[1] = !gone, counts[2] = chosen && !wasted, counts[3] = chosen && gone && !wasted,
+    counts[4] = eligible;
   }
   store_counts(a, counts);
 }
@@ -131,7 +138,8 @@ KERNEL(kThreads, growth_budget, GrowthArguments) {
   if (threadIdx.x) return;
   GrowthState state = {};
   state.level = load(&a.state->level, 0), state.position = load(&a.state->position, 0);
-  state.candidates = totals[0], state.stay = totals[1], state.wanted = totals[2] + totals[3], state.eligible = totals[4];
+  state.candidates = totals[0], state.stay = totals[1], state.wanted = totals[2] + totals[3],
+  state.eligible = totals[4];
   state.room = a.budget > state.stay ? a.budget - state.stay : 0;
   const bool binds = a.budget != kNoBudget && u64(state.stay) + state.wanted > a.budget;
   state.selecting = !binds ? kSelectNothing : state.eligible <= state.room ? kSelectAll : kSelectAmong;
@@ -157,7 +165,8 @@ KERNEL(kThreads, growth_decide, GrowthArguments) {
   u32 counts[kGrowthCounts] = {};
   if (row < a.count) {
     const u32 flags = load(a.flags, row);
-    const bool chosen = is_chosen(a, row, flags), small = flags & kSmall, gone = flags & kGone, gone_child = flags & kGoneChild;
+    const bool chosen = is_chosen(a, row, flags), small = flags & kSmall, gone = flags & kGone,
+               gone_child = flags & kGoneChild;
     const bool clone = chosen && small, split = chosen && !small;
     const u32 keeps = !split && !gone, clones = clone && !gone, splits = split && !gone_child;
     store(a.flags, row, flags | keeps << kKeepShift | clones << kCloneShift | splits << kSplitShift);
@@ -211,14 +220,17 @@ KERNEL(kThreads, growth_place, GrowthArguments) {
   const u32 row = thread_number(), flags = row < a.count ? fetch(a.flags, row) : 0;
   const u32 keeps = flags >> kKeepShift & 1, clones = flags >> kCloneShift & 1, splits = flags >> kSplitShift & 1;
   u32 behind = flags >> kBehindShift, all;
-  const u32 before = block_scan(keeps | clones << kCountBits | splits << 2 * kCountBits, all), *blocks_before = a.counts + blockIdx.x * kGrowthCounts;
+  const u32 before = block_scan(keeps | clones << kCountBits | splits << 2 * kCountBits, all),
+            *blocks_before = a.counts + blockIdx.x * kGrowthCounts;
   const u32 kept = fetch(&a.state->kept, 0), cloned = fetch(&a.state->cloned, 0), split = fetch(&a.state->split, 0);
   float mean[3];
   if (keeps) {
     current_mean(a, row, behind, mean);
     place(a, fetch(blocks_before, 0) + (before & kCountMask), row, 0, behind, mean);
   }
-  if (clones) place(a, kept + fetch(blocks_before, 1) + (before >> kCountBits & kCountMask), row, kFresh, behind, mean);  // who is cloned is kept
+  if (clones)
+    place(a, kept + fetch(blocks_before, 1) + (before >> kCountBits & kCountMask), row, kFresh, behind,
+          mean);  // who is cloned is kept
   if (!splits) return;
   const Row g = current_row(a, row, behind);
   const u32 at = kept + cloned + fetch(blocks_before, 2) + (before >> 2 * kCountBits);

@@ -5,7 +5,8 @@
 
 namespace splat::card {
 
-constexpr int kR = kWindowRadius, kHaloWide = kLossWide + 2 * kR, kHaloHigh = kLossHigh + 2 * kR, kHalo = kHaloWide * kHaloHigh;
+constexpr int kR = kWindowRadius, kHaloWide = kLossWide + 2 * kR, kHaloHigh = kLossHigh + 2 * kR,
+              kHalo = kHaloWide * kHaloHigh;
 constexpr int kMoments = 4;  // x, y, x^2 + y^2 and xy: SSIM needs the two variances only as their sum
 constexpr int kMaps = 3;     // its derivatives by E[x], E[x^2] and E[xy]
 constexpr float kSteady1 = 0.01f * 0.01f, kSteady2 = 0.03f * 0.03f;
@@ -27,7 +28,7 @@ INLINE float tap(const LossArguments& a, int t) { return a.taps[t < kR ? kR - t 
 // Planes of the halo filtered across, then down: out[i][p] for the thread's pixel i. at(place in the halo, values).
 template <int Planes, class At>
 INLINE void filtered(const LossArguments& a, At at, float (*out)[Planes]) {
-  SHARED(float, rows, Planes * kHaloHigh * kLossWide);
+  SHARED(float, rows, Planes* kHaloHigh* kLossWide);
   for (int k = threadIdx.x; k < kHaloHigh * kLossWide; k += kThreads) {
     const int x = k % kLossWide, y = k / kLossWide;
     float sum[Planes] = {};
@@ -54,7 +55,8 @@ INLINE void filtered(const LossArguments& a, At at, float (*out)[Planes]) {
 // SSIM of one pixel, and its derivatives by E[x], E[x^2] and E[xy] with what each brings along.
 INLINE float similarity(const float* moments, float* map) {
   const float u = moments[0], v = moments[1], means = u * u + v * v, product = u * v;
-  const float a = 2 * product + kSteady1, b = 2 * (moments[3] - product) + kSteady2, c = means + kSteady1, d = moments[2] - means + kSteady2;
+  const float a = 2 * product + kSteady1, b = 2 * (moments[3] - product) + kSteady2, c = means + kSteady1,
+              d = moments[2] - means + kSteady2;
   const float over = inverse(c * d), s = a * b * over, by_squares = -s * (c * over), by_product = 2 * a * over;
   map[0] = 2 * v * b * over - 2 * u * s * (d * over) - 2 * u * by_squares - v * by_product;
   map[1] = by_squares, map[2] = by_product;
@@ -72,10 +74,13 @@ KERNEL(kThreads, loss_values, LossArguments) {
   }
   __syncthreads();
   float moments[kRowsEach][kMoments], l1 = 0, ssim = 0;
-  filtered<kMoments>(a, [&](int k, float* v) {
-    const float2 h = halo[k];
-    v[0] = h.x, v[1] = h.y, v[2] = h.x * h.x + h.y * h.y, v[3] = h.x * h.y;
-  }, moments);
+  filtered<kMoments>(
+      a,
+      [&](int k, float* v) {
+        const float2 h = halo[k];
+        v[0] = h.x, v[1] = h.y, v[2] = h.x * h.x + h.y * h.y, v[3] = h.x * h.y;
+      },
+      moments);
   UNROLL for (int i = 0; i < kRowsEach; i++) {
     const int x = block.x(), y = block.y(i);
     if (x >= a.width || y >= a.height) continue;
@@ -92,7 +97,7 @@ KERNEL(kThreads, loss_values, LossArguments) {
 }
 
 KERNEL(kThreads, loss_gradient, LossArguments) {
-  SHARED(float, halo, kMaps * kHalo);
+  SHARED(float, halo, kMaps* kHalo);
   const Block block = block_of(a);
   for (int k = threadIdx.x; k < kHalo; k += kThreads) {
     const int x = block.x0 + k % kHaloWide - kR, y = block.y0 + k / kHaloWide - kR;
@@ -102,14 +107,16 @@ KERNEL(kThreads, loss_gradient, LossArguments) {
   }
   __syncthreads();
   float sums[kRowsEach][kMaps];
-  filtered<kMaps>(a, [&](int k, float* v) {
-    UNROLL for (int p = 0; p < kMaps; p++) v[p] = halo[p * kHalo + k];
-  }, sums);
+  filtered<kMaps>(
+      a, [&](int k, float* v) { UNROLL for (int p = 0; p < kMaps; p++) v[p] = halo[p * kHalo + k]; }, sums);
   UNROLL for (int i = 0; i < kRowsEach; i++) {
     const int x = block.x(), y = block.y(i);
     if (x >= a.width || y >= a.height) continue;
     const size_t at = block.channel + size_t(y) * a.width + x;
-    const float u = fetch(a.render, at), v = fetch(a.photo, at) * (1.f / 255.f), sign = u > v ? 1.f : u < v ? -1.f : 0.f;
+    const float u = fetch(a.render, at), v = fetch(a.photo, at) * (1.f / 255.f),
+                sign = u > v   ? 1.f
+                       : u < v ? -1.f
+                               : 0.f;
     store(a.gradient, at, a.ssim_weight * (sums[i][0] + 2 * u * sums[i][1] + v * sums[i][2]) + a.l1_weight * sign);
   }
 }
@@ -118,7 +125,8 @@ KERNEL(kThreads, loss_gradient, LossArguments) {
 // stop this update and all that follow, until the host has looked: the model stays that of the step before.
 KERNEL(kThreads, loss_total, TotalArguments) {
   double l1 = 0, ssim = 0;
-  for (u32 k = threadIdx.x; k < a.blocks; k += kThreads) l1 += double(fetch(a.sums, 2 * size_t(k))), ssim += double(fetch(a.sums, 2 * size_t(k) + 1));
+  for (u32 k = threadIdx.x; k < a.blocks; k += kThreads)
+    l1 += double(fetch(a.sums, 2 * size_t(k))), ssim += double(fetch(a.sums, 2 * size_t(k) + 1));
   l1 = block_sum(l1), ssim = block_sum(ssim);
   if (threadIdx.x) return;
   l1 /= a.values, ssim /= a.values;

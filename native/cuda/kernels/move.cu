@@ -39,7 +39,8 @@ KERNEL(kThreads, morton_bounds, MortonArguments) {
 KERNEL(kThreads, morton_top, MortonArguments) {
   float low[3] = {kFarthest, kFarthest, kFarthest}, high[3] = {-kFarthest, -kFarthest, -kFarthest};
   for (u32 block = threadIdx.x; block < a.blocks; block += kThreads)
-    UNROLL for (int k = 0; k < 3; k++) low[k] = fminf(low[k], load(a.bounds, block * 6 + k)), high[k] = fmaxf(high[k], load(a.bounds, block * 6 + 3 + k));
+    UNROLL for (int k = 0; k < 3; k++) low[k] = fminf(low[k], load(a.bounds, block * 6 + k)),
+                                       high[k] = fmaxf(high[k], load(a.bounds, block * 6 + 3 + k));
   store_bounds(a, low, high);
 }
 KERNEL(kThreads, morton_codes, MortonArguments) {
@@ -49,7 +50,8 @@ KERNEL(kThreads, morton_codes, MortonArguments) {
   u64 code = 0;
   UNROLL for (int k = 0; k < 3; k++) {
     const float low = fetch(a.bounds, k), high = fetch(a.bounds, 3 + k);
-    const float scale = high > low ? __fdiv_rn(kLargest, __fsub_rn(high, low)) : 0.f;  // exactly as the CPU: the order decides what rows follow each other
+    const float scale = high > low ? __fdiv_rn(kLargest, __fsub_rn(high, low))
+                                   : 0.f;  // exactly as the CPU: the order decides what rows follow each other
     const float v = __fmul_rn(__fsub_rn(fetch(a.means, size_t(row) * a.stride + k), low), scale);
     code |= spread(v > 0 ? u64(fminf(v, kLargest)) : 0) << k;  // NaN sorts first
   }
@@ -66,7 +68,8 @@ INLINE float4 taken(const TakeArguments& a, size_t row, u32 k, int age) {  // of
   const Decays decays = decays_of(owed);
   return faded(v, a.part == kPartFirst ? decays.first : decays.second);
 }
-INLINE float4 taken_moments(const TakeArguments& a, size_t row, u32 k, int age) {  // of geometry: first ones, then second
+INLINE float4 taken_moments(const TakeArguments& a, size_t row, u32 k,
+                            int age) {  // of geometry: first ones, then second
   const float4 v = fetch4(a.moments, row * 6 + k);
   if (!age) return v;
   const Decays decays = decays_of(owed_at(a.pending, age));
@@ -95,9 +98,12 @@ KERNEL(kThreads, take_rows, TakeArguments) {
   const int age = int(source >> kAgeShift);
   const bool fresh = source & kFresh, geometry = a.part == kPartGeometry;
   const float4 nothing = make_float4(0.f, 0.f, 0.f, 0.f);
-  if (geometry && k < 4) store4(a.to, row * 4 + k, taken_geometry(a, from, k, age, place));
-  else if (geometry) store4(a.to_moments, row * 6 + k - 4, fresh ? nothing : taken_moments(a, from, k - 4, age));
-  else store4(a.to, thread, fresh && a.part != kPartHarmonics ? nothing : taken(a, from, k, age));
+  if (geometry && k < 4)
+    store4(a.to, row * 4 + k, taken_geometry(a, from, k, age, place));
+  else if (geometry)
+    store4(a.to_moments, row * 6 + k - 4, fresh ? nothing : taken_moments(a, from, k - 4, age));
+  else
+    store4(a.to, thread, fresh && a.part != kPartHarmonics ? nothing : taken(a, from, k, age));
 }
 
 }  // namespace splat::card

@@ -9,8 +9,8 @@ INLINE bool may_be_seen(const Frustum& f, const float* column) {
   const float largest = fmaxf(fmaxf(column[kLogScale], column[kLogScale + 1]), column[kLogScale + 2]);
   const float radius = f.growth * scale_of(largest) + column[kFilter];
   bool outside = false;
-  UNROLL for (int side = 0; side < 5; side++)
-    outside |= dot3(f.normal[side], column + kMean) + f.offset[side] + f.per_radius[side] * radius <= 0.f;
+  UNROLL for (int side = 0; side < 5; side++) outside |=
+      dot3(f.normal[side], column + kMean) + f.offset[side] + f.per_radius[side] * radius <= 0.f;
   return !outside;
 }
 
@@ -38,7 +38,8 @@ INLINE float4 colour_of(const ProjectArguments& a, const float* mean, size_t row
   float d[3], inverse_length, basis[16], colour[3] = {0.5f, 0.5f, 0.5f};
   view_direction(a.frame, mean, d, inverse_length);
   harmonics_basis(d, basis);
-  each_harmonic(a.frame, a.pending, a.harmonics, a.first_moments, row, age, [&](int k, float h) { colour[k % 3] += basis[k / 3] * h; });
+  each_harmonic(a.frame, a.pending, a.harmonics, a.first_moments, row, age,
+                [&](int k, float h) { colour[k % 3] += basis[k / 3] * h; });
   const u32 clamp_bits = (colour[0] < 0.f ? 1u : 0u) | (colour[1] < 0.f ? 2u : 0u) | (colour[2] < 0.f ? 4u : 0u);
   return make_float4(fmaxf(colour[0], 0.f), fmaxf(colour[1], 0.f), fmaxf(colour[2], 0.f), __uint_as_float(clamp_bits));
 }
@@ -66,7 +67,8 @@ KERNEL(kProjectThreads, project, ProjectArguments) {
   s.colour = colour_of(a, g.v, row, age);
   u32 pairs = 0;
   each_run(a.frame, s, [&](int, int from, int to) { pairs += u32(to - from + 1); });
-  store4(a.splats, size_t(row) * 3, s.centre), store4(a.splats, size_t(row) * 3 + 1, s.shape), store4(a.splats, size_t(row) * 3 + 2, s.colour);
+  store4(a.splats, size_t(row) * 3, s.centre), store4(a.splats, size_t(row) * 3 + 1, s.shape),
+      store4(a.splats, size_t(row) * 3 + 2, s.colour);
   store(a.depths, row, __float_as_uint(o.t[2]));
   // Visible, as the CPU engine counts it, even if no pixel centre lies inside: then it has no pair, and a visit all the same.
   store(a.tiles, row, pairs | kVisible);

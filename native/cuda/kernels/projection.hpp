@@ -4,7 +4,9 @@
 
 namespace splat::card {
 
-struct Row { float v[kGeometryWidth]; };
+struct Row {
+  float v[kGeometryWidth];
+};
 INLINE Row load_row(const float* geometry, size_t row) {
   Row r;
   UNROLL for (int k = 0; k < 4; k++) {
@@ -34,7 +36,8 @@ INLINE double sigmoid(float logit) {  // never overflows: the exponent is never 
 INLINE int age_of(const Pending& p, float last_update) { return p.by_age ? max(0, p.step - int(last_update)) : 0; }
 INLINE float4 owed_at(const Pending& p, int age) {  // drift, mean drift, first decay, second decay
   float4 owed = fetch4(p.by_age, min(age, kPendingAges - 1));
-  if (age >= kPendingAges) owed.w = exp2_of(float(age) * p.log2_second_decay);  // first moments are gone by then, second ones are not
+  if (age >= kPendingAges)
+    owed.w = exp2_of(float(age) * p.log2_second_decay);  // first moments are gone by then, second ones are not
   return owed;
 }
 INLINE void catch_up(const Pending& p, const float4& owed, const float* first, float* column) {
@@ -49,11 +52,12 @@ INLINE void load_first_moments(const float* moments, size_t row, float* first) {
 
 // ---- geometry ----------------------------------------------------------------------------------------------------
 struct Projection {
-  float t[3], inverse_z, slope_x, slope_y;  // the mean in camera axes; x/z and y/z, frozen outside the image's surroundings
+  float t[3], inverse_z, slope_x,
+      slope_y;  // the mean in camera axes; x/z and y/z, frozen outside the image's surroundings
   float quaternion[4], inverse_norm, opacity;
-  float ratio[3], scale[3];                 // raw over filtered scale; filtered scale
-  float axes[9], screen[6], foot[6];        // R diag(scale); J W; their product: the covariance on screen is foot foot^t
-  float normal[3];                          // foot0 x foot1: its square is the determinant before the 2D filter, exactly
+  float ratio[3], scale[3];           // raw over filtered scale; filtered scale
+  float axes[9], screen[6], foot[6];  // R diag(scale); J W; their product: the covariance on screen is foot foot^t
+  float normal[3];                    // foot0 x foot1: its square is the determinant before the 2D filter, exactly
   float det_before, det_after, a, b, c;
   bool free_x, free_y;
 };
@@ -70,7 +74,8 @@ INLINE void rotation_matrix(const float* q, float* R) {
 INLINE float scale_of(float log_scale) { return exp2_of(clamped(log_scale * kLog2E, -60.f, 60.f)); }
 INLINE float opacity_of(float logit) { return inverse(1.f + exp2_of(clamped(-logit * kLog2E, -125.f, 125.f))); }
 INLINE float normalized(const float* stored, float* quaternion) {  // and one over its length
-  const float inverse_norm = inverse_root(fmaxf(stored[0] * stored[0] + stored[1] * stored[1] + stored[2] * stored[2] + stored[3] * stored[3], 1e-24f));
+  const float inverse_norm = inverse_root(
+      fmaxf(stored[0] * stored[0] + stored[1] * stored[1] + stored[2] * stored[2] + stored[3] * stored[3], 1e-24f));
   UNROLL for (int j = 0; j < 4; j++) quaternion[j] = stored[j] * inverse_norm;
   return inverse_norm;
 }
@@ -104,8 +109,8 @@ INLINE void screen_matrix(const Frame& f, Projection& o) {
 }
 INLINE void footprint(const Frame& f, Projection& o) {
   const float *T = o.screen, *M = o.axes, k = f.kernel_size;
-  UNROLL for (int r = 0; r < 2; r++)
-    UNROLL for (int j = 0; j < 3; j++) o.foot[3 * r + j] = T[3 * r] * M[j] + T[3 * r + 1] * M[3 + j] + T[3 * r + 2] * M[6 + j];
+  UNROLL for (int r = 0; r < 2; r++) UNROLL for (int j = 0; j < 3; j++) o.foot[3 * r + j] =
+      T[3 * r] * M[j] + T[3 * r + 1] * M[3 + j] + T[3 * r + 2] * M[6 + j];
   cross3(o.foot, o.foot + 3, o.normal);
   o.det_before = dot3(o.normal, o.normal);
   const float a = dot3(o.foot, o.foot), c = dot3(o.foot + 3, o.foot + 3);
@@ -143,20 +148,19 @@ INLINE void view_direction(const Frame& f, const float* mean, float* d, float& i
 
 // Calls body(index, value) for every active harmonic of a row, brought up to date.
 template <class Body>
-INLINE void each_harmonic(const Frame& f, const Pending& p, const float* harmonics, const float* first, size_t row, int age, Body body) {
+INLINE void each_harmonic(const Frame& f, const Pending& p, const float* harmonics, const float* first, size_t row,
+                          int age, Body body) {
   const int active = active_harmonics(f);
   const float drift = age ? owed_at(p, age).x : 0.f, dc = p.rate_dc * drift, rest = p.rate_rest * drift;
-  UNROLL for (int k = 0; k < kHarmonicsWidth / 4; k++)
-    if (4 * k < active) {
-      float4 h = load4(harmonics, row * 12 + k);
-      if (age) {
-        const float4 m = load4(first, row * 12 + k);
-        h.x -= m.x * (k ? rest : dc), h.y -= m.y * (k ? rest : dc), h.z -= m.z * (k ? rest : dc), h.w -= m.w * rest;
-      }
-      const float value[4] = {h.x, h.y, h.z, h.w};
-      UNROLL for (int j = 0; j < 4; j++)
-        if (4 * k + j < active) body(4 * k + j, value[j]);
+  UNROLL for (int k = 0; k < kHarmonicsWidth / 4; k++) if (4 * k < active) {
+    float4 h = load4(harmonics, row * 12 + k);
+    if (age) {
+      const float4 m = load4(first, row * 12 + k);
+      h.x -= m.x * (k ? rest : dc), h.y -= m.y * (k ? rest : dc), h.z -= m.z * (k ? rest : dc), h.w -= m.w * rest;
     }
+    const float value[4] = {h.x, h.y, h.z, h.w};
+    UNROLL for (int j = 0; j < 4; j++) if (4 * k + j < active) body(4 * k + j, value[j]);
+  }
 }
 
 }  // namespace splat::card

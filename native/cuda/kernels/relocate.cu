@@ -52,7 +52,8 @@ KERNEL(kThreads, wide_scan_apply, WideScanArguments) {
 // ---- copies ------------------------------------------------------------------------------------------------------
 INLINE void place_copy(const RelocateArguments& a, u32 at, u32 row, u32 fresh) {
   store(a.sources, at, u64(row | fresh));
-  UNROLL for (int k = 0; k < 3; k++) store(a.means, 3 * size_t(at) + k, fetch(a.geometry, size_t(row) * kGeometryWidth + kMean + k));
+  UNROLL for (int k = 0; k < 3; k++)
+      store(a.means, 3 * size_t(at) + k, fetch(a.geometry, size_t(row) * kGeometryWidth + kMean + k));
 }
 
 // The first row whose sum of weights is above the draw; rows that do not live add nothing and are never the first.
@@ -60,8 +61,10 @@ INLINE u32 row_at(const RelocateArguments& a, u64 draw) {
   u32 low = 0, high = a.count - 1;
   while (low < high) {
     const u32 middle = low + (high - low) / 2;
-    if (fetch(a.weights, middle) > draw) high = middle;
-    else low = middle + 1;
+    if (fetch(a.weights, middle) > draw)
+      high = middle;
+    else
+      low = middle + 1;
   }
   return low;
 }
@@ -91,9 +94,11 @@ KERNEL(kThreads, relocate_share, RelocateArguments) {
   if (!copies) return;
   const int number = min(int(copies) + 1, kMostTogether);
   const size_t at = row * kGeometryWidth;
-  const double opacity = fmin(sigmoid(load(a.geometry, at + kOpacityLogit)), kHighestOpacity), share = -expm1(log1p(-opacity) / number);
+  const double opacity = fmin(sigmoid(load(a.geometry, at + kOpacityLogit)), kHighestOpacity),
+               share = -expm1(log1p(-opacity) / number);
   double total = 0, power = share;
-  for (int k = 0; k < number; k++, power *= share) total += power * fetch(a.coefficients, size_t(number) * kMostTogether + k);
+  for (int k = 0; k < number; k++, power *= share)
+    total += power * fetch(a.coefficients, size_t(number) * kMostTogether + k);
   const double lowest = fmax(share, a.lowest_opacity), shrink = log(opacity / total);
   store(a.geometry, at + kOpacityLogit, float(log(lowest) - log1p(-lowest)));
   for (int j = kLogScale; j < kLogScale + 3; j++) store(a.geometry, at + j, load(a.geometry, at + j) + float(shrink));

@@ -11,9 +11,11 @@ namespace splat::card {
 constexpr u32 kSettleVectors = 3 + kHarmonicsWidth / 4;
 
 INLINE void settle_geometry(const SettleArguments& a, size_t row, u32 k, const float4& owed, const Decays& decays) {
-  const float4 p = load4(a.geometry, row * 4 + k), m = load4(a.moments, row * 6 + k), v = load4(a.moments, row * 6 + 3 + k);
+  const float4 p = load4(a.geometry, row * 4 + k), m = load4(a.moments, row * 6 + k),
+               v = load4(a.moments, row * 6 + 3 + k);
   store4(a.geometry, row * 4 + k, settled_geometry(a.pending, k, p, m, owed));
-  store4(a.moments, row * 6 + k, faded_geometry(k, m, decays.first)), store4(a.moments, row * 6 + 3 + k, faded_geometry(k, v, decays.second));
+  store4(a.moments, row * 6 + k, faded_geometry(k, m, decays.first)),
+      store4(a.moments, row * 6 + 3 + k, faded_geometry(k, v, decays.second));
 }
 INLINE void settle_harmonics(const SettleArguments& a, size_t row, u32 k, const float4& owed, const Decays& decays) {
   const size_t at = row * 12 + k;
@@ -33,13 +35,16 @@ KERNEL(kThreads, settle, SettleArguments) {
   if (age == 0) return;
   const float4 owed = owed_at(a.pending, age);
   const Decays decays = decays_of(owed);
-  if (k < 3) settle_geometry(a, row, k, owed, decays);
-  else settle_harmonics(a, row, k - 3, owed, decays);
+  if (k < 3)
+    settle_geometry(a, row, k, owed, decays);
+  else
+    settle_harmonics(a, row, k - 3, owed, decays);
 }
 // Last, because settle's threads read it.
 KERNEL(kThreads, settled, SettleArguments) {
   const size_t row = thread_number(), at = row * kGeometryWidth + kLastUpdate;
-  if (row < u32(a.count) && !is_stopped(a.stopped) && age_of(a.pending, load(a.geometry, at))) store(a.geometry, at, float(a.pending.step));
+  if (row < u32(a.count) && !is_stopped(a.stopped) && age_of(a.pending, load(a.geometry, at)))
+    store(a.geometry, at, float(a.pending.step));
 }
 
 // ---- exploring: what 3DGS-MCMC adds (native/passes/explore.cpp) --------------------------------------------------
@@ -52,10 +57,11 @@ INLINE float pulled(float gradient, float second, float distance) {
 }
 INLINE void pull(const ExploreArguments& a, const float* second, float opacity, const float* scale, float* column) {
   const int age = age_of(a.pending, column[kLastUpdate]);
-  const float unbiased = (age ? owed_at(a.pending, age).w : 1.f) * a.second_correction, slope = a.opacity_weight * opacity * (1.f - opacity);
+  const float unbiased = (age ? owed_at(a.pending, age).w : 1.f) * a.second_correction,
+              slope = a.opacity_weight * opacity * (1.f - opacity);
   column[kOpacityLogit] -= pulled(slope, second[kOpacityLogit] * second[kOpacityLogit] * unbiased, a.opacity_distance);
-  UNROLL for (int j = kLogScale; j < kLogScale + 3; j++)
-    column[j] -= pulled(a.scale_weight * scale[j - kLogScale], second[j] * second[j] * unbiased, a.scale_distance);
+  UNROLL for (int j = kLogScale; j < kLogScale + 3; j++) column[j] -=
+      pulled(a.scale_weight * scale[j - kLogScale], second[j] * second[j] * unbiased, a.scale_distance);
 }
 INLINE void add_noise(const ExploreArguments& a, u32 row, float opacity, const float* scale, float* column) {
   const float gate = inverse(1.f + exp2_of(clamped(kGateSlope * (opacity - kGateMiddle) * kLog2E, -125.f, 125.f)));
@@ -64,7 +70,8 @@ INLINE void add_noise(const ExploreArguments& a, u32 row, float opacity, const f
   three_normals(row, a.keys, draw);
   normalized(column + kRotation, q);
   rotation_matrix(q, R);
-  UNROLL for (int j = 0; j < 3; j++) along[j] = scale[j] * scale[j] * (R[j] * draw[0] + R[3 + j] * draw[1] + R[6 + j] * draw[2]);
+  UNROLL for (int j = 0; j < 3; j++) along[j] =
+      scale[j] * scale[j] * (R[j] * draw[0] + R[3 + j] * draw[1] + R[6 + j] * draw[2]);
   UNROLL for (int i = 0; i < 3; i++) column[kMean + i] += a.noise * gate * dot3(R + 3 * i, along);
 }
 
@@ -81,7 +88,8 @@ KERNEL(kThreads, explore, ExploreArguments) {
   UNROLL for (int j = 0; j < 3; j++) scale[j] = scale_of(g.v[kLogScale + j]);
   pull(a, second, opacity, scale, g.v);
   add_noise(a, row, opacity, scale, g.v);
-  UNROLL for (int k = 0; k < 3; k++) store4(a.geometry, size_t(row) * 4 + k, make_float4(g.v[4 * k], g.v[4 * k + 1], g.v[4 * k + 2], g.v[4 * k + 3]));
+  UNROLL for (int k = 0; k < 3; k++)
+      store4(a.geometry, size_t(row) * 4 + k, make_float4(g.v[4 * k], g.v[4 * k + 1], g.v[4 * k + 2], g.v[4 * k + 3]));
 }
 
 // ---- the 3D filter -----------------------------------------------------------------------------------------------
@@ -89,21 +97,22 @@ constexpr float kBorder = 0.15f;  // a camera sees 15 % of its image's size beyo
 constexpr float kNobody = 3.0e38f;
 
 INLINE float nearest(const ViewPoint& c, const float* p, float best) {
-  const float x = dot3(c.rotation, p) + c.translation[0], y = dot3(c.rotation + 3, p) + c.translation[1], z = dot3(c.rotation + 6, p) + c.translation[2];
+  const float x = dot3(c.rotation, p) + c.translation[0], y = dot3(c.rotation + 3, p) + c.translation[1],
+              z = dot3(c.rotation + 6, p) + c.translation[2];
   const float per_z = inverse(fmaxf(z, 0.001f)), u = x * per_z * c.fx + c.cx, v = y * per_z * c.fy + c.cy;
-  const bool seen = z > kNear && u >= -kBorder * c.width && u <= (1 + kBorder) * c.width && v >= -kBorder * c.height && v <= (1 + kBorder) * c.height;
+  const bool seen = z > kNear && u >= -kBorder * c.width && u <= (1 + kBorder) * c.width && v >= -kBorder * c.height &&
+                    v <= (1 + kBorder) * c.height;
   return seen && z < best ? z : best;
 }
 
 // The smallest depth at which any camera sees a row's mean; cameras come through shared memory, 32 at a time.
 KERNEL(kThreads, sampling_distance, FilterArguments) {
   constexpr int kAtOnce = 32, kFloats = sizeof(ViewPoint) / sizeof(float);
-  SHARED(float, views, kAtOnce * kFloats);
+  SHARED(float, views, kAtOnce* kFloats);
   const u32 row = thread_number();
   const bool works = row < u32(a.count);
   float p[3] = {}, best = kNobody;
-  if (works)
-    UNROLL for (int k = 0; k < 3; k++) p[k] = fetch(a.geometry, size_t(row) * kGeometryWidth + kMean + k);
+  if (works) UNROLL for (int k = 0; k < 3; k++) p[k] = fetch(a.geometry, size_t(row) * kGeometryWidth + kMean + k);
   for (int first = 0; first < a.cameras; first += kAtOnce) {
     const int here = min(kAtOnce, a.cameras - first);
     __syncthreads();
@@ -111,7 +120,7 @@ KERNEL(kThreads, sampling_distance, FilterArguments) {
     __syncthreads();
     for (int c = 0; c < here; c++) {
       ViewPoint view;
-      UNROLL for (int k = 0; k < kFloats; k++) (&view.rotation[0])[k] = views[c * kFloats + k];
+      UNROLL for (int k = 0; k < kFloats; k++)(&view.rotation[0])[k] = views[c * kFloats + k];
       best = nearest(view, p, best);
     }
   }
@@ -124,7 +133,8 @@ KERNEL(kThreads, sampling_distance, FilterArguments) {
 KERNEL(kThreads, filter_top, FilterArguments) {
   float farthest = 0;
   u32 seen = 0;
-  for (u32 k = threadIdx.x; k < a.blocks; k += kThreads) farthest = fmaxf(farthest, load(a.farthest, k)), seen += load(a.seen, k);
+  for (u32 k = threadIdx.x; k < a.blocks; k += kThreads)
+    farthest = fmaxf(farthest, load(a.farthest, k)), seen += load(a.seen, k);
   farthest = block_reduce(farthest, [](float x, float y) { return fmaxf(x, y); });
   seen = block_sum(seen);
   if (threadIdx.x == 0) store(a.farthest, 0, farthest), store(a.seen, 0, seen);
@@ -134,7 +144,8 @@ KERNEL(kThreads, filter_write, FilterArguments) {
   const u32 row = thread_number();
   if (row >= u32(a.count)) return;
   const float distance = fetch(a.distance, row);
-  store(a.geometry, size_t(row) * kGeometryWidth + kFilter, (distance < kNobody ? distance : fetch(a.farthest, 0)) * a.factor);
+  store(a.geometry, size_t(row) * kGeometryWidth + kFilter,
+        (distance < kNobody ? distance : fetch(a.farthest, 0)) * a.factor);
 }
 
 // ---- opacities ---------------------------------------------------------------------------------------------------
@@ -152,8 +163,10 @@ KERNEL(kThreads, reset_opacities, ResetArguments) {
     coefficient /= sqrt(1 + ratio * ratio);
   }
   const double limited = kResetOpacity / coefficient;
-  if (float(opacity * coefficient) > kResetOpacity) store(a.geometry, row * kGeometryWidth + kOpacityLogit, float(log(limited) - log1p(-limited)));
-  store(a.moments, row * kGeometryMomentsWidth + kOpacityLogit, 0.f), store(a.moments, row * kGeometryMomentsWidth + kSecondGeometry + kOpacityLogit, 0.f);
+  if (float(opacity * coefficient) > kResetOpacity)
+    store(a.geometry, row * kGeometryWidth + kOpacityLogit, float(log(limited) - log1p(-limited)));
+  store(a.moments, row * kGeometryMomentsWidth + kOpacityLogit, 0.f),
+      store(a.moments, row * kGeometryMomentsWidth + kSecondGeometry + kOpacityLogit, 0.f);
 }
 
 // ---- what the host wants to know ---------------------------------------------------------------------------------
@@ -177,7 +190,8 @@ KERNEL(kThreads, summarize, SummaryArguments) {
 KERNEL(kThreads, summary_top, SummaryArguments) {
   double opacity = 0;
   u32 finite = 0;
-  for (u32 k = threadIdx.x; k < a.blocks; k += kThreads) opacity += load(&a.sums[k].opacity, 0), finite += load(&a.sums[k].finite, 0);
+  for (u32 k = threadIdx.x; k < a.blocks; k += kThreads)
+    opacity += load(&a.sums[k].opacity, 0), finite += load(&a.sums[k].finite, 0);
   opacity = block_sum(opacity), finite = block_sum(finite);
   if (threadIdx.x == 0) store(a.sums, 0, Summary{opacity, finite, 0});
 }

@@ -4,7 +4,9 @@
 
 namespace splat::card {
 
-INLINE u64 key_of(const SelectArguments& a, u32 i) { return a.values ? u64(__float_as_uint(fetch(a.values, i))) << 32 : fetch(a.keys, i); }
+INLINE u64 key_of(const SelectArguments& a, u32 i) {
+  return a.values ? u64(__float_as_uint(fetch(a.values, i))) << 32 : fetch(a.keys, i);
+}
 INLINE double value_of(u64 key) { return double(__uint_as_float(u32(key >> 32))); }
 INLINE bool selects(const GrowthState* state) { return fetch(&state->selecting, 0) == kSelectAmong; }
 
@@ -36,7 +38,8 @@ KERNEL(kThreads, select_pick, SelectArguments) {
   GrowthState* state = a.state;
   store(&state->prefix, 0, load(&state->prefix, 0) | u64(threadIdx.x) << a.shift);
   store(&state->mask, 0, load(&state->mask, 0) | u64(kSelectDigits - 1) << a.shift);
-  store(&state->rank, 0, rank - before), store(&state->below, 0, load(&state->below, 0) + before), store(&state->equal, 0, u64(here));
+  store(&state->rank, 0, rank - before), store(&state->below, 0, load(&state->below, 0) + before),
+      store(&state->equal, 0, u64(here));
 }
 
 // The smallest key above the one found, of each block.

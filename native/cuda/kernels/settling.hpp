@@ -4,7 +4,9 @@
 
 namespace splat::card {
 
-struct Decays { float first, second; };  // of m / sqrt(v) and sqrt(v)
+struct Decays {
+  float first, second;
+};  // of m / sqrt(v) and sqrt(v)
 INLINE Decays decays_of(const float4& owed) {
   const float second = root(owed.w);
   return {divide(owed.z, second), second};
@@ -12,7 +14,10 @@ INLINE Decays decays_of(const float4& owed) {
 
 // Columns by name and not by number: kernel arguments that are indexed would be copied to the stack.
 INLINE float pending_rate(const Pending& p, u32 column) {
-  return column < kLogScale ? p.rates[0] : column < kRotation ? p.rates[kLogScale] : column < kOpacityLogit ? p.rates[kRotation] : p.rates[kOpacityLogit];
+  return column < kLogScale       ? p.rates[0]
+         : column < kRotation     ? p.rates[kLogScale]
+         : column < kOpacityLogit ? p.rates[kRotation]
+                                  : p.rates[kOpacityLogit];
 }
 
 // Vector k of a row's geometry; what is not optimized stays.
@@ -35,6 +40,8 @@ INLINE float4 settled_harmonics(const Pending& p, u32 k, const float4& stored, c
   v.x -= m.x * dc, v.y -= m.y * dc, v.z -= m.z * dc, v.w -= m.w * rest;
   return v;
 }
-INLINE float4 faded(const float4& v, float decay) { return make_float4(v.x * decay, v.y * decay, v.z * decay, v.w * decay); }
+INLINE float4 faded(const float4& v, float decay) {
+  return make_float4(v.x * decay, v.y * decay, v.z * decay, v.w * decay);
+}
 
 }  // namespace splat::card

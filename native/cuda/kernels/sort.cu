@@ -43,8 +43,14 @@ KERNEL(kThreads, scan_apply, ScanArguments) {
 }
 
 // ---- sort --------------------------------------------------------------------------------------------------------
-template <class Key> INLINE u32 sort_count(const SortArguments<Key>& a) { return a.count ? min(fetch(a.count, 0), a.limit) : a.limit; }
-template <class Key> INLINE u32 digit_of(Key key, u32 shift) { return u32(key >> shift) & (kDigits - 1); }
+template <class Key>
+INLINE u32 sort_count(const SortArguments<Key>& a) {
+  return a.count ? min(fetch(a.count, 0), a.limit) : a.limit;
+}
+template <class Key>
+INLINE u32 digit_of(Key key, u32 shift) {
+  return u32(key >> shift) & (kDigits - 1);
+}
 
 template <class Key>
 INLINE void count_digits(const SortArguments<Key>& a) {
@@ -57,7 +63,8 @@ INLINE void count_digits(const SortArguments<Key>& a) {
     if (i < count) count_up(histogram, digit_of(fetch(a.keys, i), a.shift));
   }
   __syncthreads();
-  for (u32 d = threadIdx.x; d < kDigits; d += kThreads) store(a.counts, size_t(d) * a.blocks + blockIdx.x, u32(histogram[d]));
+  for (u32 d = threadIdx.x; d < kDigits; d += kThreads)
+    store(a.counts, size_t(d) * a.blocks + blockIdx.x, u32(histogram[d]));
 }
 
 // Lanes that have a key, with the same digit, by one ballot a bit.

@@ -42,10 +42,12 @@ INLINE void update_row(const UpdateArguments& a, u32 row, Row g, const PairSums&
   Gradient d;
   differentiate(a, g.v, row, age, s, d);
   const float x = d.mean2d[0] * (0.5f * a.frame.width), y = d.mean2d[1] * (0.5f * a.frame.height);
-  const float4 counted = make_float4(statistics.x + root(x * x + y * y), statistics.y + s.absolute, statistics.z, a.with_step ? float(a.adam.number) : statistics.w);
+  const float4 counted = make_float4(statistics.x + root(x * x + y * y), statistics.y + s.absolute, statistics.z,
+                                     a.with_step ? float(a.adam.number) : statistics.w);
   store4(a.geometry, size_t(row) * 4 + 3, counted);
   if (!a.with_step) return;
-  UNROLL for (int j = 0; j < kOptimized; j++) g.v[j] -= a.adam.rates[j] * descent(a.adam, d.column[j], owed.z, owed.w, m[j], m[kSecondGeometry + j]);
+  UNROLL for (int j = 0; j < kOptimized; j++) g.v[j] -=
+      a.adam.rates[j] * descent(a.adam, d.column[j], owed.z, owed.w, m[j], m[kSecondGeometry + j]);
   UNROLL for (int k = 0; k < 3; k++) store4(a.geometry, size_t(row) * 4 + k, four(g.v + 4 * k));
   UNROLL for (int k = 0; k < 6; k++) store4(a.moments, size_t(row) * 6 + k, four(m + 4 * k));
   hand_over(d, owed, share);
@@ -58,10 +60,12 @@ INLINE void update_vector(const UpdateArguments& a, u32 row, int vector, int bas
   const int active = active_harmonics(a.frame);
   const float4 p4 = load4(a.harmonics, at), m4 = load4(a.first_moments, at), v4 = load4(a.second_moments, at);
   float p[4] = {p4.x, p4.y, p4.z, p4.w}, m[4] = {m4.x, m4.y, m4.z, m4.w}, v[4] = {v4.x, v4.y, v4.z, v4.w};
-  const float drift = share[base + kShareDrift], decay1 = share[base + kShareDecays], decay2 = share[base + kShareDecays + 1];
+  const float drift = share[base + kShareDrift], decay1 = share[base + kShareDecays],
+              decay2 = share[base + kShareDecays + 1];
   UNROLL for (int j = 0; j < 4; j++) {
     const int k = 4 * vector + j, coefficient = k / 3, channel = k - 3 * coefficient;
-    const float gradient = k < active ? float(share[base + coefficient]) * float(share[base + kShareColour + channel]) : 0.f;
+    const float gradient =
+        k < active ? float(share[base + coefficient]) * float(share[base + kShareColour + channel]) : 0.f;
     p[j] -= m[j] * ((k < 3 ? a.pending.rate_dc : a.pending.rate_rest) * drift);
     p[j] -= (k < 3 ? a.adam.rate_dc : a.adam.rate_rest) * descent(a.adam, gradient, decay1, decay2, m[j], v[j]);
   }
@@ -69,7 +73,7 @@ INLINE void update_vector(const UpdateArguments& a, u32 row, int vector, int bas
 }
 
 KERNEL(kUpdateThreads, update, UpdateArguments) {
-  SHARED(float, share, kUpdateThreads * kShare);
+  SHARED(float, share, kUpdateThreads* kShare);
   if (fetch(a.stopped, 0)) return;  // the loss of this step or of one before is not a number
   const u32 i = thread_number();
   bool seen = false;
@@ -78,8 +82,11 @@ KERNEL(kUpdateThreads, update, UpdateArguments) {
     row = fetch(a.rows, i);
     PairSums s;
     seen = gather(a, row, s);
-    if (seen) update_row(a, row, load_row(a.geometry, row), s, share);
-    else store(a.geometry, size_t(row) * kGeometryWidth + kVisits, load(a.geometry, size_t(row) * kGeometryWidth + kVisits) + 1.f);
+    if (seen)
+      update_row(a, row, load_row(a.geometry, row), s, share);
+    else
+      store(a.geometry, size_t(row) * kGeometryWidth + kVisits,
+            load(a.geometry, size_t(row) * kGeometryWidth + kVisits) + 1.f);
   }
   u32 rows = __ballot_sync(kAllLanes, seen && a.with_step);
   __syncwarp();
@@ -114,9 +121,10 @@ KERNEL(kUpdateThreads, gradients, UpdateArguments) {
   differentiate(a, g.v, row, age, s, d);
   for (int j = 0; j < kOptimized; j++) store(a.geometry_gradient, size_t(row) * kGeometryWidth + j, d.column[j]);
   const int active = active_harmonics(a.frame);
-  UNROLL for (int k = 0; k < kHarmonicsWidth; k++)
-    if (k < active) store(a.harmonics_gradient, size_t(row) * kHarmonicsWidth + k, d.basis[k / 3] * d.colour[k % 3]);
-  store(a.mean2d, 2 * size_t(row), d.mean2d[0] * (0.5f * a.frame.width)), store(a.mean2d, 2 * size_t(row) + 1, d.mean2d[1] * (0.5f * a.frame.height));
+  UNROLL for (int k = 0; k < kHarmonicsWidth; k++) if (k < active)
+      store(a.harmonics_gradient, size_t(row) * kHarmonicsWidth + k, d.basis[k / 3] * d.colour[k % 3]);
+  store(a.mean2d, 2 * size_t(row), d.mean2d[0] * (0.5f * a.frame.width)),
+      store(a.mean2d, 2 * size_t(row) + 1, d.mean2d[1] * (0.5f * a.frame.height));
   store(a.absolute, row, s.absolute);
 }
 

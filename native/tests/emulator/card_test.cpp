@@ -18,8 +18,10 @@ void late_queues_change_nothing() {
   for (int seed = 1; seed <= 4; seed++) {
     standin().option("seed", seed), standin().option("preempt", seed == 4), standin().option("wander", seed % 2);
     const auto on = open();
-    if (seed > 2) on->photos.set_budget(1);  // each photo takes the place of the one before, which a step may still read
-    check(same_bits(expected, Training(60, 40, 23, on).all()), "work that runs late, or now and then, gives the same bits");
+    if (seed > 2)
+      on->photos.set_budget(1);  // each photo takes the place of the one before, which a step may still read
+    check(same_bits(expected, Training(60, 40, 23, on).all()),
+          "work that runs late, or now and then, gives the same bits");
   }
   standin().option("preempt", 0), standin().option("wander", 0);
   check(standin().count("bytes") == 0, "nothing is left on the card");
@@ -65,9 +67,7 @@ void a_card_that_disappears() {
     bool lost = false;
     try {
       Training(40).all();
-    } catch (const card::CardError& problem) {
-      lost = problem.kind == card::Trouble::kLost;
-    }
+    } catch (const card::CardError& problem) { lost = problem.kind == card::Trouble::kLost; }
     check(lost, "a card that disappears is called lost");
     standin().option("launches", -1), standin().forget_error();
     check(standin().count("bytes") == 0, "a card that disappears leaves nothing behind");
@@ -127,7 +127,8 @@ void everything_at_once() {
   for (std::thread& one : trainings) one.join();
   stop = true;
   for (std::thread& one : others) one.join();
-  check(same_bits(found[0], expected) && same_bits(found[1], expected), "two trainings and photos from other threads do not disturb each other");
+  check(same_bits(found[0], expected) && same_bits(found[1], expected),
+        "two trainings and photos from other threads do not disturb each other");
   check(card->photos.bytes() <= 20 * photo.size(), "photos keep to their budget");
 }
 
@@ -152,7 +153,8 @@ void photos_give_way() {
   for (uint64_t key = 1000; key < 1400; key++) card->photos.put(key, photo.data(), photo.size());
   const size_t photos = card->photos.bytes(), allocations = card->arena.allocations();
   for (uint64_t key = 2000; key < 2020; key++) card->photos.put(key, photo.data(), photo.size());
-  check(card->photos.bytes() == photos && card->arena.allocations() == allocations, "on a full card photos take each other's places");
+  check(card->photos.bytes() == photos && card->arena.allocations() == allocations,
+        "on a full card photos take each other's places");
 }
 
 void models_share_a_card() {
@@ -184,14 +186,18 @@ void relocation_of_faint_rows_only() {
     row[kOpacityLogit] = -9, before.push_back(row[kMean]);
   }
   card::Engine engine(open());
-  engine.upload(50, {model.geometry.data(), model.harmonics.data(), model.moments.data(), model.first.data(), model.second.data()}, true);
+  engine.upload(
+      50,
+      {model.geometry.data(), model.harmonics.data(), model.moments.data(), model.first.data(), model.second.data()},
+      true);
   const card::u32 keys[card::kRandomKeys] = {1, 2, 3, 4, 5};
   const card::Change change = engine.relocate(80, 0.005, keys);
   Floats geometry(size_t(50) * kGeometryWidth);
   engine.download(0, engine.count(), {geometry.data(), nullptr, nullptr, nullptr, nullptr});
   for (int i = 0; i < 50; i++) after.push_back(geometry[size_t(i) * kGeometryWidth + kMean]);
   std::sort(before.begin(), before.end()), std::sort(after.begin(), after.end());
-  check(engine.count() == 50 && !change.cloned && !change.pruned && before == after, "where all rows are faint all stay");
+  check(engine.count() == 50 && !change.cloned && !change.pruned && before == after,
+        "where all rows are faint all stay");
 }
 
 // Photos of several chunks, more of them than there are chunks on their way, in memory that is reused.
@@ -218,7 +224,10 @@ void more_pairs_find_room() {
     for (int k = 0; k < 3; k++) large.geometry[size_t(i) * kGeometryWidth + kLogScale + k] += 4;
   auto drawn = [&](card::Engine& engine, Model& model) {
     Floats colour(size_t(3) * kSide * kSide), transmittance(size_t(kSide) * kSide);
-    engine.upload(60, {model.geometry.data(), model.harmonics.data(), model.moments.data(), model.first.data(), model.second.data()}, true);
+    engine.upload(
+        60,
+        {model.geometry.data(), model.harmonics.data(), model.moments.data(), model.first.data(), model.second.data()},
+        true);
     engine.forward(view_of(kSide, kSide, 0), {});
     engine.image_to_host(colour.data(), transmittance.data());
     return colour;
@@ -226,7 +235,8 @@ void more_pairs_find_room() {
   card::Engine one(open()), two(open());
   drawn(one, small);
   const card::u32 few = one.pair_count();
-  check(same_bits(drawn(one, large), drawn(two, large)) && one.pair_count() > 3 * few + 3000, "more pairs than ever before find room");
+  check(same_bits(drawn(one, large), drawn(two, large)) && one.pair_count() > 3 * few + 3000,
+        "more pairs than ever before find room");
 }
 
 int run(bool quick) {
@@ -252,13 +262,12 @@ int run(bool quick) {
 }  // namespace splat::testing
 
 int main(int count, char** arguments) {
-  if (count != 2 && count != 3) return std::fprintf(stderr, "usage: SPLATMETER_LIBCUDA=... card_test kernels.ptx [quick]\n"), 2;
+  if (count != 2 && count != 3)
+    return std::fprintf(stderr, "usage: SPLATMETER_LIBCUDA=... card_test kernels.ptx [quick]\n"), 2;
   std::stringstream text;
   text << std::ifstream(arguments[1]).rdbuf();
   splat::testing::images = {{80, true, text.str()}};
   try {
     return splat::testing::run(count == 3);
-  } catch (const std::exception& problem) {
-    return std::printf("FAILED: %s\n", problem.what()), 1;
-  }
+  } catch (const std::exception& problem) { return std::printf("FAILED: %s\n", problem.what()), 1; }
 }

@@ -8,10 +8,10 @@ namespace splat::emulator {
 struct Cell {
   uint32_t write_epoch = 0, write_warp_epoch = 0;
   uint32_t read_epoch = 0, read_warp_epoch = 0, read_warps = 0, read_lanes = 0;
-  uint32_t blocks_epoch = 0;   // a read by a block that was not the last one to read
-  uint32_t fetch_epoch = 0;    // read by someone who promised that nobody writes
+  uint32_t blocks_epoch = 0;  // a read by a block that was not the last one to read
+  uint32_t fetch_epoch = 0;   // read by someone who promised that nobody writes
   uint16_t writer = 0, reader_warp = 0;
-  bool counted = false;        // the last write was an atomic addition
+  bool counted = false;  // the last write was an atomic addition
 
   // What is wrong with reading or writing it now, or null.
   const char* read();
@@ -28,7 +28,8 @@ inline bool Cell::written_before() const {
 }
 
 inline const char* Cell::read() {
-  if (write_epoch >= machine.launch_epoch && write_epoch < machine.first_epoch) return "reads what another block of this launch writes";
+  if (write_epoch >= machine.launch_epoch && write_epoch < machine.first_epoch)
+    return "reads what another block of this launch writes";
   if (written_before()) return "race: reads what another thread writes";
   if (read_epoch >= machine.launch_epoch && read_epoch < machine.first_epoch) blocks_epoch = read_epoch;
   if (read_epoch != machine.epoch) read_warps = 0;
@@ -48,16 +49,19 @@ inline const char* Cell::fetch() {
 inline const char* Cell::write(bool atomic) {
   if (fetch_epoch >= machine.launch_epoch) return "writes what this launch fetches";
   const bool both_count = atomic && counted;
-  if (!both_count && write_epoch >= machine.launch_epoch && write_epoch < machine.first_epoch) return "writes what another block of this launch writes";
+  if (!both_count && write_epoch >= machine.launch_epoch && write_epoch < machine.first_epoch)
+    return "writes what another block of this launch writes";
   if (!both_count && written_before()) return "race: two threads write";
   if ((read_epoch >= machine.launch_epoch && read_epoch < machine.first_epoch) || blocks_epoch >= machine.launch_epoch)
     return "writes what another block of this launch reads";
   if (read_epoch == machine.epoch && read_epoch >= machine.first_epoch) {
     const int warp = machine.warp();
     if (read_warps & ~(1u << warp)) return "race: writes what another warp reads";
-    if (read_warp_epoch == machine.warp_epoch[warp] && (read_lanes & ~(1u << (machine.current % kLanes)))) return "race: writes what another lane reads";
+    if (read_warp_epoch == machine.warp_epoch[warp] && (read_lanes & ~(1u << (machine.current % kLanes))))
+      return "race: writes what another lane reads";
   }
-  write_epoch = machine.epoch, write_warp_epoch = machine.warp_epoch[machine.warp()], writer = uint16_t(machine.current), counted = atomic;
+  write_epoch = machine.epoch, write_warp_epoch = machine.warp_epoch[machine.warp()],
+  writer = uint16_t(machine.current), counted = atomic;
   return nullptr;
 }
 

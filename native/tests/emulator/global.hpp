@@ -5,22 +5,24 @@
 
 namespace splat::emulator {
 
-void add_region(const void* begin, size_t bytes);     // an allocation
+void add_region(const void* begin, size_t bytes);  // an allocation
 void remove_region(const void* begin);
 bool inside_region(const void* begin, size_t bytes);  // for copies; says nothing about kernels
 void mark_written(const void* begin, size_t bytes);
-void mark_everything_written();                       // after a time without checks
+void mark_everything_written();  // after a time without checks
 void copy_marks(const void* to, const void* from, size_t bytes);
 
 enum class Access : uint8_t { kFetch, kLoad, kStore, kCount };
 void check_access(const void* address, size_t bytes, size_t alignment, Access how);
 
-template <class T> T read_global(const T* address, Access how) {
+template <class T>
+T read_global(const T* address, Access how) {
   maybe_yield();
   if (machine.checks_memory) check_access(address, sizeof(T), alignof(T), how);
   return *address;
 }
-template <class T> void write_global(T* address, const T& value) {
+template <class T>
+void write_global(T* address, const T& value) {
   maybe_yield();
   if (machine.checks_memory) check_access(address, sizeof(T), alignof(T), Access::kStore);
   *address = value;

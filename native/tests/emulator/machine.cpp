@@ -86,7 +86,9 @@ void run_thread() {
 }
 
 void prepare(Fiber& fiber) {
-  if (!fiber.stack) fiber.stack = static_cast<char*>(mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (!fiber.stack)
+    fiber.stack =
+        static_cast<char*>(mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   void** top = reinterpret_cast<void**>(fiber.stack + kStackBytes - 64);
 #if defined(__x86_64__)
   *--top = nullptr;  // run_thread never returns; the stack is aligned as after a call
@@ -102,7 +104,8 @@ void prepare(Fiber& fiber) {
 }
 
 void complain(const std::string& what) {
-  if (machine.failure.empty()) machine.failure = what + " (kernel " + machine.kernel + ", block " + std::to_string(machine.block.x) + ")";
+  if (machine.failure.empty())
+    machine.failure = what + " (kernel " + machine.kernel + ", block " + std::to_string(machine.block.x) + ")";
 }
 
 // Lets warps go on whose lanes have all come. False: none has, or something is wrong.
@@ -114,15 +117,20 @@ bool release_warps() {
     const Fiber* first = nullptr;
     uint32_t waiting = 0, absent = 0;
     for (int l = 0; l < lanes; l++) {
-      if (lane[l].state == State::kWarp) waiting |= 1u << l, first = first ? first : &lane[l];
-      else absent |= 1u << l;
+      if (lane[l].state == State::kWarp)
+        waiting |= 1u << l, first = first ? first : &lane[l];
+      else
+        absent |= 1u << l;
     }
     if (!first) continue;
-    if (first->mask & absent) return complain("a lane named in the mask never comes to the warp's meeting at " + first->place.text()), false;
+    if (first->mask & absent)
+      return complain("a lane named in the mask never comes to the warp's meeting at " + first->place.text()), false;
     for (int l = 0; l < lanes; l++) {
       if (!(waiting >> l & 1)) continue;
       if (!(lane[l].place == first->place) || lane[l].meeting != first->meeting || lane[l].mask != first->mask)
-        return complain("lanes of a warp meet at different places: " + lane[l].place.text() + " and " + first->place.text()), false;
+        return complain("lanes of a warp meet at different places: " + lane[l].place.text() + " and " +
+                        first->place.text()),
+               false;
       lane[l].state = State::kReady;
     }
     if (first->meeting == Meeting::kWarpBarrier) machine.warp_epoch[begin / kLanes]++;
@@ -138,7 +146,10 @@ bool release_block() {
     const Fiber& fiber = machine.fibers[size_t(i)];
     gone += fiber.state == State::kGone;
     if (fiber.state != State::kBlock) continue;
-    if (first && !(first->place == fiber.place)) return complain("threads of a block meet at different places: " + first->place.text() + " and " + fiber.place.text()), false;
+    if (first && !(first->place == fiber.place))
+      return complain("threads of a block meet at different places: " + first->place.text() + " and " +
+                      fiber.place.text()),
+             false;
     waiting++, first = &fiber;
   }
   if (waiting + gone != machine.count) return complain("deadlock: threads wait for each other"), false;
@@ -204,7 +215,8 @@ void launch(const std::string& name, Three grid, Three block, std::function<void
   machine.kernel = name, machine.body = std::move(body), machine.grid_size = grid, machine.block_size = block;
   machine.count = int(block.x * block.y * block.z), machine.failure.clear();
   if (machine.fibers.size() < size_t(machine.count)) machine.fibers.resize(size_t(machine.count));
-  for (unsigned i = 0; i < unsigned(machine.count); i++) machine.thread[i] = {i % block.x, i / block.x % block.y, i / (block.x * block.y)};
+  for (unsigned i = 0; i < unsigned(machine.count); i++)
+    machine.thread[i] = {i % block.x, i / block.x % block.y, i / (block.x * block.y)};
   machine.launch_epoch = machine.epoch + 1;
   std::vector<unsigned> order(size_t(grid.x) * grid.y * grid.z);
   for (size_t k = 0; k < order.size(); k++) order[k] = unsigned(k);

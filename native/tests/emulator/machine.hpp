@@ -10,8 +10,12 @@
 
 namespace splat::emulator {
 
-struct Three { unsigned x, y, z; };
-struct Failure { std::string what; };
+struct Three {
+  unsigned x, y, z;
+};
+struct Failure {
+  std::string what;
+};
 struct Place {
   const char* file;
   int line;

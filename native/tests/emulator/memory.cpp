@@ -13,7 +13,10 @@ namespace splat::standin {
 namespace {
 
 constexpr size_t kPage = 4096, kAlignment = 16;
-struct Allocation { char* map; size_t map_bytes, bytes; };
+struct Allocation {
+  char* map;
+  size_t map_bytes, bytes;
+};
 std::map<uintptr_t, Allocation> allocations;
 size_t in_use = 0, most_in_use = 0;
 int working = 0;
@@ -27,7 +30,8 @@ void protect_all(int how) {
 void* allocate(size_t bytes) {
   if (options.allocations_left == 0 || in_use + bytes + options.foreign > options.memory) return nullptr;
   if (options.allocations_left > 0) options.allocations_left--;
-  const size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment, pages = (padded + kPage - 1) / kPage * kPage;
+  const size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment,
+               pages = (padded + kPage - 1) / kPage * kPage;
   void* map = mmap(nullptr, pages + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return nullptr;
   std::memset(map, 0xff, pages);
@@ -56,7 +60,8 @@ size_t most_bytes_in_use() { return most_in_use; }
 std::string describe_fault(uintptr_t address) {
   for (auto& [begin, allocation] : allocations)
     if (address >= uintptr_t(allocation.map) && address < uintptr_t(allocation.map) + allocation.map_bytes + kPage)
-      return ", " + std::to_string(long(address - begin) - long(allocation.bytes)) + " bytes from the end of an allocation of " + std::to_string(allocation.bytes);
+      return ", " + std::to_string(long(address - begin) - long(allocation.bytes)) +
+             " bytes from the end of an allocation of " + std::to_string(allocation.bytes);
   return "";
 }
 

@@ -6,8 +6,8 @@
 
 namespace splat::standin {
 
-void* allocate(size_t bytes);       // null: none left
-bool release(void* address);        // false: not one of ours
+void* allocate(size_t bytes);  // null: none left
+bool release(void* address);   // false: not one of ours
 size_t bytes_in_use();
 size_t most_bytes_in_use();
 std::string describe_fault(uintptr_t address);

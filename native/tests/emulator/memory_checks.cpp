@@ -12,17 +12,19 @@ namespace {
 std::deque<SharedArray> shared_memory;  // of the block that runs; references stay valid
 
 // Shadows cost memory only where they are touched.
-template <class T> T* lazily_zero(size_t count) {
-  void* memory = mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+template <class T>
+T* lazily_zero(size_t count) {
+  void* memory =
+      mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<T*>(memory);
 }
 
 struct Region {
   uintptr_t begin;
   size_t bytes;
-  uint8_t* written;   // by byte
-  Cell* cells;        // by grain
-  size_t grain;       // bytes a cell: one where single bytes are stored, else four; 0: not known yet
+  uint8_t* written;  // by byte
+  Cell* cells;       // by grain
+  size_t grain;      // bytes a cell: one where single bytes are stored, else four; 0: not known yet
 };
 std::vector<Region> regions;  // by address
 size_t last_region = 0;
@@ -30,7 +32,8 @@ size_t last_region = 0;
 Region* find(uintptr_t address, size_t bytes) {
   auto holds = [&](const Region& r) { return address >= r.begin && address + bytes <= r.begin + r.bytes; };
   if (last_region < regions.size() && holds(regions[last_region])) return &regions[last_region];
-  auto after = std::upper_bound(regions.begin(), regions.end(), address, [](uintptr_t a, const Region& r) { return a < r.begin; });
+  auto after = std::upper_bound(regions.begin(), regions.end(), address,
+                                [](uintptr_t a, const Region& r) { return a < r.begin; });
   if (after == regions.begin()) return nullptr;
   last_region = size_t(after - regions.begin()) - 1;
   return holds(regions[last_region]) ? &regions[last_region] : nullptr;
@@ -38,7 +41,9 @@ Region* find(uintptr_t address, size_t bytes) {
 
 std::string offset_text(uintptr_t address) {
   for (const Region& r : regions)
-    if (address >= r.begin && address < r.begin + r.bytes + 4096) return std::to_string(long(address - r.begin) - long(r.bytes)) + " bytes from the end of an allocation of " + std::to_string(r.bytes);
+    if (address >= r.begin && address < r.begin + r.bytes + 4096)
+      return std::to_string(long(address - r.begin) - long(r.bytes)) + " bytes from the end of an allocation of " +
+             std::to_string(r.bytes);
   return "in no allocation";
 }
 
@@ -51,7 +56,8 @@ SharedArray& shared_array(const void* tag, Place place, size_t count, size_t siz
     bytes += array.bytes.size();
   }
   if (bytes > kMostSharedBytes) fail("more than 48 kB of shared memory");
-  shared_memory.push_back({tag, place, count, std::vector<unsigned char>(count * size, 0xff), std::vector<Cell>(count), std::vector<bool>(count)});
+  shared_memory.push_back({tag, place, count, std::vector<unsigned char>(count * size, 0xff), std::vector<Cell>(count),
+                           std::vector<bool>(count)});
   return shared_memory.back();
 }
 
@@ -59,7 +65,9 @@ void forget_shared_memory() { shared_memory.clear(); }
 
 void add_region(const void* begin, size_t bytes) {
   const Region region{uintptr_t(begin), bytes, lazily_zero<uint8_t>(bytes), lazily_zero<Cell>(bytes), 0};
-  regions.insert(std::upper_bound(regions.begin(), regions.end(), region.begin, [](uintptr_t a, const Region& r) { return a < r.begin; }), region);
+  regions.insert(std::upper_bound(regions.begin(), regions.end(), region.begin,
+                                  [](uintptr_t a, const Region& r) { return a < r.begin; }),
+                 region);
 }
 
 void remove_region(const void* begin) {
@@ -84,7 +92,8 @@ void mark_everything_written() {
 void copy_marks(const void* to, const void* from, size_t bytes) {
   Region* source = find(uintptr_t(from), bytes);
   const uint8_t* marks = source ? source->written + (uintptr_t(from) - source->begin) : nullptr;
-  if (Region* r = find(uintptr_t(to), bytes); r && marks) std::memcpy(r->written + (uintptr_t(to) - r->begin), marks, bytes);
+  if (Region* r = find(uintptr_t(to), bytes); r && marks)
+    std::memcpy(r->written + (uintptr_t(to) - r->begin), marks, bytes);
 }
 
 void check_access(const void* pointer, size_t bytes, size_t alignment, Access how) {
@@ -99,7 +108,9 @@ void check_access(const void* pointer, size_t bytes, size_t alignment, Access ho
   if (!r->grain) r->grain = bytes == 1 ? 1 : 4;
   for (size_t k = at / r->grain; k * r->grain < at + bytes; k++) {
     Cell& cell = r->cells[k];
-    const char* problem = how == Access::kFetch ? cell.fetch() : how == Access::kLoad ? cell.read() : cell.write(how == Access::kCount);
+    const char* problem = how == Access::kFetch  ? cell.fetch()
+                          : how == Access::kLoad ? cell.read()
+                                                 : cell.write(how == Access::kCount);
     if (problem) fail(std::string(problem) + " in global memory, " + offset_text(address));
   }
   if (how == Access::kStore) std::memset(r->written + at, 1, bytes);

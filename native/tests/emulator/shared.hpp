@@ -22,7 +22,8 @@ inline void judge(const SharedArray& array, const char* problem) {
   if (problem) fail(std::string(problem) + ", shared array of " + array.place.text());
 }
 
-template <class T> struct Element {
+template <class T>
+struct Element {
   SharedArray& array;
   size_t index;
 
@@ -56,11 +57,13 @@ template <class T> struct Element {
   }
 };
 
-template <class T> struct Shared {
+template <class T>
+struct Shared {
   SharedArray& array;
   Shared(const void* tag, Place place, size_t count) : array(shared_array(tag, place, count, sizeof(T))) {}
   Element<T> operator[](size_t index) const {
-    if (index >= array.count) judge(array, ("index " + std::to_string(index) + " of " + std::to_string(array.count)).c_str());
+    if (index >= array.count)
+      judge(array, ("index " + std::to_string(index) + " of " + std::to_string(array.count)).c_str());
     return {array, index};
   }
 };

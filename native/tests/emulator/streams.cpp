@@ -26,7 +26,9 @@ std::vector<Stream*> streams = {&default_stream};
 int sticky = 0;
 
 Stream& of(Stream* s) { return s ? *s : default_stream; }
-bool may_run(const Stream& s) { return !s.queue.empty() && !(s.queue.front().waits && s.queue.front().waits->done < s.queue.front().number); }
+bool may_run(const Stream& s) {
+  return !s.queue.empty() && !(s.queue.front().waits && s.queue.front().waits->done < s.queue.front().number);
+}
 
 void run_one(Stream& s) {
   const Stream::Item item = std::move(s.queue.front());
@@ -43,7 +45,8 @@ bool run_any() {  // of what may run
   return !ready.empty();
 }
 
-template <class Enough> void run_until(Enough enough) {
+template <class Enough>
+void run_until(Enough enough) {
   if (enough()) return;
   Working working;
   while (!enough())
@@ -52,8 +55,7 @@ template <class Enough> void run_until(Enough enough) {
 
 void run_some() {  // as a card may or may not have done by now
   Working working;
-  while (emulator::machine.next_random() % 4 && run_any()) {
-  }
+  while (emulator::machine.next_random() % 4 && run_any()) {}
 }
 
 }  // namespace
@@ -68,8 +70,10 @@ void delete_stream(Stream* s) {
 int enqueue(Stream* s, Work work) {
   if (sticky) return sticky;
   of(s).queue.push_back({std::move(work)});
-  if (options.eager) run_everything();
-  else if (options.wander && emulator::machine.next_random() % 4 == 0) run_some();
+  if (options.eager)
+    run_everything();
+  else if (options.wander && emulator::machine.next_random() % 4 == 0)
+    run_some();
   return 0;
 }
 void enqueue_record(Stream* s, Event* e) { of(s).queue.push_back({nullptr, e, nullptr, ++e->recorded}); }

@@ -6,17 +6,19 @@
 
 namespace splat::standin {
 
-struct Event { uint64_t recorded = 0, done = 0; };
+struct Event {
+  uint64_t recorded = 0, done = 0;
+};
 struct Stream;
 using Work = std::function<int()>;  // a CUresult
 
 Stream* new_stream();
-bool known_stream(Stream*);         // null is the default stream
+bool known_stream(Stream*);  // null is the default stream
 void delete_stream(Stream*);
-int enqueue(Stream*, Work);         // the sticky error, if there is one
+int enqueue(Stream*, Work);  // the sticky error, if there is one
 void enqueue_record(Stream*, Event*);
 void enqueue_wait(Stream*, Event*);
-void run_until_done(Event*);        // as little else as possible
+void run_until_done(Event*);  // as little else as possible
 void run_stream(Stream*);
 void run_everything();
 int sticky_error();

@@ -26,8 +26,13 @@ std::shared_ptr<card::OpenedCard> open() { return card::open_card(0, images); }
 
 struct Standin {
   void* library = dlopen(std::getenv("SPLATMETER_LIBCUDA"), RTLD_NOW);
-  template <class F> F* find(const char* name) { return reinterpret_cast<F*>(dlsym(library, name)); }
-  void option(const char* name, long value) { find<int(const char*, const char*)>("standin_option")(name, std::to_string(value).c_str()); }
+  template <class F>
+  F* find(const char* name) {
+    return reinterpret_cast<F*>(dlsym(library, name));
+  }
+  void option(const char* name, long value) {
+    find<int(const char*, const char*)>("standin_option")(name, std::to_string(value).c_str());
+  }
   unsigned long long count(const char* what) { return find<unsigned long long(const char*)>("standin_count")(what); }
   void forget_error() { find<void()>("standin_forget_error")(); }
 };
@@ -38,7 +43,8 @@ Standin& standin() {
 
 card::View view_of(int width, int height, double turn) {
   const double c = std::cos(turn), s = std::sin(turn);
-  return {{c, 0, s, 0, 1, 0, -s, 0, c}, {0, 0, 4}, double(width), double(width), 0.5 * width, 0.5 * height, width, height};
+  return {
+      {c, 0, s, 0, 1, 0, -s, 0, c}, {0, 0, 4}, double(width), double(width), 0.5 * width, 0.5 * height, width, height};
 }
 const Rates kRates = {1e-3, 1e-3, 1e-4, 1e-2, 5e-3, 1e-3};
 
@@ -46,22 +52,28 @@ const Rates kRates = {1e-3, 1e-3, 1e-4, 1e-2, 5e-3, 1e-3};
 // happens to whole tables.
 class Training {
  public:
-  explicit Training(int count, int width = 40, int height = 23, std::shared_ptr<card::OpenedCard> on = open()) : model_(count), width_(width), height_(height), engine_(std::move(on)) {
+  explicit Training(int count, int width = 40, int height = 23, std::shared_ptr<card::OpenedCard> on = open())
+      : model_(count), width_(width), height_(height), engine_(std::move(on)) {
     for (uint64_t key = 0; key < 3; key++) {
       std::vector<uint8_t>& photo = photos_[key];
       photo.resize(size_t(3) * width * height);
       for (size_t k = 0; k < photo.size(); k++) photo[k] = uint8_t((k * 7 + key * 50) % 256);
       engine_.photos().put(key, photo.data(), photo.size());
     }
-    engine_.upload(card::u32(count), {model_.geometry.data(), model_.harmonics.data(), model_.moments.data(), model_.first.data(), model_.second.data()}, true);
-    for (Floats* part : {&model_.geometry, &model_.harmonics, &model_.moments, &model_.first, &model_.second}) std::fill(part->begin(), part->end(), -1.f);
+    engine_.upload(card::u32(count),
+                   {model_.geometry.data(), model_.harmonics.data(), model_.moments.data(), model_.first.data(),
+                    model_.second.data()},
+                   true);
+    for (Floats* part : {&model_.geometry, &model_.harmonics, &model_.moments, &model_.first, &model_.second})
+      std::fill(part->begin(), part->end(), -1.f);
   }
   void step(bool learning = true) {
     owe();
     const card::Adam adam = card::adam_of(learned_ + 1, kRates, {});
     Settings settings;
     settings.absolute_gradients = true;
-    engine_.train_step(view_of(width_, height_, 0.7 * steps_), settings, {uint64_t(steps_ % 3), photos_[steps_ % 3].data()}, 0.2f, learning ? &adam : nullptr);
+    engine_.train_step(view_of(width_, height_, 0.7 * steps_), settings,
+                       {uint64_t(steps_ % 3), photos_[steps_ % 3].data()}, 0.2f, learning ? &adam : nullptr);
     steps_++, learned_ += learning;
   }
   void owe() {  // another table each time
@@ -89,7 +101,8 @@ class Training {
   Floats all() {
     step(), step(false), step(), settle(), step(), grow(), step(), step();
     Floats result;
-    for (const card::Report& report : engine_.reports(true)) result.push_back(float(report.l1)), result.push_back(float(report.ssim)), result.push_back(float(report.pairs));
+    for (const card::Report& report : engine_.reports(true))
+      result.push_back(float(report.l1)), result.push_back(float(report.ssim)), result.push_back(float(report.pairs));
     const card::ModelSummary summary = engine_.summary();
     result.push_back(float(summary.mean_opacity)), result.push_back(float(summary.finite_rows));
     const size_t n = engine_.count();

@@ -1,43 +1,14 @@
-"""Files that are either whole or not there, whatever is killed in between."""
+"""JSON files that are either whole or not there, whatever is killed in between."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from splatmeter.errors import OutputError
-
-
-def write_text(path: Path, text: str) -> None:
-    """Writes beside the target, syncs, renames; the folder is synced too, so that the name survives a
-    power cut.
-    """
-    try:
-        temporary = path.parent / f".{path.name}.{os.getpid()}.{threading.get_ident()}.part"
-        try:
-            with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    except OSError as problem:
-        raise OutputError(
-            f"Cannot write {path}: {problem.strerror}; free some space or choose another place."
-        ) from None
-    if os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+from splatmeter.files.atomic import write_text as write_text
 
 
 def write_json(path: Path, record: Any) -> None:
