@@ -68,7 +68,8 @@ INLINE bool narrow(const float (*state)[kTile][Planes][kStrip], float cut, LiveR
     int begin = live.begin[s], end = live.end[s];
     while (begin < end && dead(begin)) begin++;
     while (begin < end && dead(end - 1)) end--;
-    live.begin[s] = uint8_t(begin), live.end[s] = uint8_t(end);
+    live.begin[s] = uint8_t(begin);
+    live.end[s] = uint8_t(end);
     any |= begin < end;
   }
   return any;
@@ -110,18 +111,28 @@ INLINE Item* append_items(i8* word, int n, Item* items, uint8_t* counts) {
 }
 static_assert(sizeof(Item) == 4 && kStrips == 4, "items are made as words, four to a Gaussian");
 
-// Gathers n Gaussians of a tile whose first pixel's centre is (origin_x, origin_y), and leaves their records as columns.
+// Gathers n Gaussians of a tile whose first pixel's centre is (origin_x, origin_y), and leaves their records as
+// columns.
 INLINE void gather_batch(const Splat* splats, const Pair* pairs, int n, float origin_x, float origin_y, Batch& batch,
                          f8* g, f8* g2) {
   for (int l = 0; l < kBatch; l++) {
     const float* splat = &splats[pairs[l < n ? l : n - 1].place].x;
-    g[l] = load(splat), g2[l] = load(splat + 8);
+    g[l] = load(splat);
+    g2[l] = load(splat + 8);
   }
-  transpose(g), transpose(g2);
-  g[0] -= origin_x, g[1] -= origin_y;
-  store(batch.x, g[0]), store(batch.y, g[1]), store(batch.across, g[2]), store(batch.tilt, g[3]);
-  store(batch.down, g[4]), store(batch.log2_opacity, g[5]), store(batch.red, g[7]), store(batch.green, g2[0]),
-      store(batch.blue, g2[1]);
+  transpose(g);
+  transpose(g2);
+  g[0] -= origin_x;
+  g[1] -= origin_y;
+  store(batch.x, g[0]);
+  store(batch.y, g[1]);
+  store(batch.across, g[2]);
+  store(batch.tilt, g[3]);
+  store(batch.down, g[4]);
+  store(batch.log2_opacity, g[5]);
+  store(batch.red, g[7]);
+  store(batch.green, g2[0]);
+  store(batch.blue, g2[1]);
   store(batch.curvature, exp2_of(maximum(-2 * g[4], all(-126.f))));
 }
 
@@ -176,7 +187,8 @@ INLINE void each_row(const Batch& batch, Item item, int j, const Columns& c, Row
     const f8 curvature = all(batch.curvature[item.member]);
     for (int y = item.y0; y < item.y1; y++, e += 1.f) {
       row(y, value, e);
-      value *= ratio, ratio *= curvature;
+      value *= ratio;
+      ratio *= curvature;
     }
   } else {
     for (int y = item.y0; y < item.y1; y++, e += 1.f) {

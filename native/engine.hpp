@@ -87,7 +87,8 @@ struct Chunk {
   uint64_t slots, first_slot;
 };
 
-// Tiles touched by the bounding box. Each of them has a slot for its gradient, counted from the chunk's first one, so that
+// Tiles touched by the bounding box. Each of them has a slot for its gradient, counted from the chunk's first one, so
+// that
 // the update reads one after the other; the last ones stay unused where the ellipse does not fill its box.
 struct alignas(16) TileBox {
   uint16_t column0, column1, row0, row1;

@@ -1,4 +1,5 @@
-// How each training photo was exposed: a 3x4 colour transform a photo, learned beside the Gaussians by an Adam of its own.
+// How each training photo was exposed: a 3x4 colour transform a photo, learned beside the Gaussians by an Adam of its
+// own.
 // The readable twin, with the reasons, is src/splatmeter/backends/exposure.py.
 #pragma once
 #include "lazy_adam.hpp"

@@ -37,9 +37,15 @@ INLINE void to_camera(const Camera& camera, const f8* mean, Projection& o) {
 
 INLINE void rotation_matrix(const f8* q, f8* R) {
   f8 w = q[0], x = q[1], y = q[2], z = q[3];
-  R[0] = 1 - 2 * (y * y + z * z), R[1] = 2 * (x * y - w * z), R[2] = 2 * (x * z + w * y);
-  R[3] = 2 * (x * y + w * z), R[4] = 1 - 2 * (x * x + z * z), R[5] = 2 * (y * z - w * x);
-  R[6] = 2 * (x * z - w * y), R[7] = 2 * (y * z + w * x), R[8] = 1 - 2 * (x * x + y * y);
+  R[0] = 1 - 2 * (y * y + z * z);
+  R[1] = 2 * (x * y - w * z);
+  R[2] = 2 * (x * z + w * y);
+  R[3] = 2 * (x * y + w * z);
+  R[4] = 1 - 2 * (x * x + z * z);
+  R[5] = 2 * (y * z - w * x);
+  R[6] = 2 * (x * z - w * y);
+  R[7] = 2 * (y * z + w * x);
+  R[8] = 1 - 2 * (x * x + y * y);
 }
 
 // The 3D smoothing filter: s' = sqrt(s^2 + f^2). Ratios instead of products cannot underflow.
@@ -64,7 +70,8 @@ INLINE void screen_matrix(const Camera& camera, Projection& o) {
   f8 x = o.tx * o.inverse_z, y = o.ty * o.inverse_z;
   o.slope_x = clamp(x, all(camera.slope_low_x), all(camera.slope_high_x));
   o.slope_y = clamp(y, all(camera.slope_low_y), all(camera.slope_high_y));
-  o.free_x = (o.slope_x == x), o.free_y = (o.slope_y == y);
+  o.free_x = (o.slope_x == x);
+  o.free_y = (o.slope_y == y);
   f8 jx = camera.fx * o.inverse_z, jy = camera.fy * o.inverse_z;
   for (int k = 0; k < 3; k++) {
     o.to_screen[k] = jx * (W[k] - o.slope_x * W[6 + k]);
@@ -84,7 +91,8 @@ INLINE void footprint(const Settings& settings, Projection& o) {
   f8 a0 = dot3(A0, A0), c0 = dot3(A1, A1);
   o.b = dot3(A0, A1);
   o.det_after = o.det_before + k * (a0 + c0) + k * k;
-  o.a = a0 + k, o.c = c0 + k;
+  o.a = a0 + k;
+  o.c = c0 + k;
 }
 
 INLINE f8 effective_opacity(const Settings& settings, const Projection& o) {
@@ -151,8 +159,10 @@ INLINE bool owed_by(const Pending& pending, const f8* column, OwedColumns& owed)
     const int age = age_of(pending, last[l]);
     if (__builtin_expect(age < kPendingAges, 1))
       at[l] = pending.by_age + age;
-    else
-      old[l] = owed_at(pending, age), at[l] = &old[l];
+    else {
+      old[l] = owed_at(pending, age);
+      at[l] = &old[l];
+    }
   }
   static_assert(sizeof(Owed) == 4 * sizeof(float));
   load_quads([&](int l) { return (const float*)at[l]; }, part);

@@ -33,8 +33,11 @@ struct Halves {
   }
 #define COMPARISON(op) OPERATOR(op, Halves<int32_t>, Mask)
   ARITHMETIC(+)
-  ARITHMETIC(-) ARITHMETIC(*) ARITHMETIC(/) ARITHMETIC(&) ARITHMETIC(|) ARITHMETIC(^) COMPARISON(<) COMPARISON(<=)
-      COMPARISON(>) COMPARISON(>=) COMPARISON(==) COMPARISON(!=)
+  ARITHMETIC(-)
+  ARITHMETIC(*)
+  ARITHMETIC(/)
+  ARITHMETIC(&) ARITHMETIC(|) ARITHMETIC(^) COMPARISON(<) COMPARISON(<=) COMPARISON(>) COMPARISON(>=) COMPARISON(==)
+      COMPARISON(!=)
 #undef COMPARISON
 #undef ARITHMETIC
 #undef OPERATOR
@@ -115,22 +118,28 @@ INLINE int sign_bits(i8 mask) {
 INLINE void transpose(f4& a, f4& b, f4& c, f4& d) {
   const f4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
   const f4 cd = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-  a = __builtin_shufflevector(ab, cd, 0, 1, 4, 5), b = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-  c = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5), d = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
+  a = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+  b = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+  c = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
+  d = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
 }
 INLINE void transpose(f8* r) {  // four blocks, of which two change places
-  transpose(r[0].low, r[1].low, r[2].low, r[3].low), transpose(r[4].high, r[5].high, r[6].high, r[7].high);
-  transpose(r[0].high, r[1].high, r[2].high, r[3].high), transpose(r[4].low, r[5].low, r[6].low, r[7].low);
+  transpose(r[0].low, r[1].low, r[2].low, r[3].low);
+  transpose(r[4].high, r[5].high, r[6].high, r[7].high);
+  transpose(r[0].high, r[1].high, r[2].high, r[3].high);
+  transpose(r[4].low, r[5].low, r[6].low, r[7].low);
   for (int i = 0; i < 4; i++) {
     const f4 moved = r[i].high;
-    r[i].high = r[4 + i].low, r[4 + i].low = moved;
+    r[i].high = r[4 + i].low;
+    r[4 + i].low = moved;
   }
 }
 template <class At>
 INLINE void load_quads(At&& at, f8* column) {  // column[j][l] = at(l)[j]
   f4 r[8];
   for (int l = 0; l < 8; l++) memcpy(&r[l], at(l), sizeof r[l]);
-  transpose(r[0], r[1], r[2], r[3]), transpose(r[4], r[5], r[6], r[7]);
+  transpose(r[0], r[1], r[2], r[3]);
+  transpose(r[4], r[5], r[6], r[7]);
   for (int j = 0; j < 4; j++) column[j] = f8(r[j], r[4 + j]);
 }
 INLINE void split_four_triples(f4 u, f4 v, f4 w, f4& a, f4& b, f4& c) {
@@ -154,11 +163,14 @@ INLINE void repeat_triple(const float* triple, f8* out) {  // the same one again
   memcpy(&v, triple, sizeof v);
   const f4 a = __builtin_shufflevector(v, v, 0, 1, 2, 0), b = __builtin_shufflevector(v, v, 1, 2, 0, 1);
   const f4 c = __builtin_shufflevector(v, v, 2, 0, 1, 2);
-  out[0] = f8(a, b), out[1] = f8(c, a), out[2] = f8(b, c);
+  out[0] = f8(a, b);
+  out[1] = f8(c, a);
+  out[2] = f8(b, c);
 }
 INLINE void transpose_quads(i8* r) {  // quad l and quad l + 4 become the halves of r[l]
   f8 v[4] = {f8(r[0]), f8(r[1]), f8(r[2]), f8(r[3])};
-  transpose(v[0].low, v[1].low, v[2].low, v[3].low), transpose(v[0].high, v[1].high, v[2].high, v[3].high);
+  transpose(v[0].low, v[1].low, v[2].low, v[3].low);
+  transpose(v[0].high, v[1].high, v[2].high, v[3].high);
   for (int i = 0; i < 4; i++) r[i] = i8(v[i]);
 }
 INLINE f8 sums_of(const f8* v) {  // lane i of the result is the sum of v[i]

@@ -15,12 +15,22 @@ constexpr int chunks_of(int degree) { return (3 * coefficients_of(degree) + 7) /
 
 INLINE void harmonics_basis(f8 x, f8 y, f8 z, f8* b) {
   f8 xx = x * x, yy = y * y, zz = z * z, xy = x * y, yz = y * z, xz = x * z;
-  b[0] = all(kC0), b[1] = -kC1 * y, b[2] = kC1 * z, b[3] = -kC1 * x;
-  b[4] = kC2[0] * xy, b[5] = kC2[1] * yz, b[6] = kC2[2] * (2 * zz - xx - yy), b[7] = kC2[3] * xz,
+  b[0] = all(kC0);
+  b[1] = -kC1 * y;
+  b[2] = kC1 * z;
+  b[3] = -kC1 * x;
+  b[4] = kC2[0] * xy;
+  b[5] = kC2[1] * yz;
+  b[6] = kC2[2] * (2 * zz - xx - yy);
+  b[7] = kC2[3] * xz;
   b[8] = kC2[4] * (xx - yy);
-  b[9] = kC3[0] * y * (3 * xx - yy), b[10] = kC3[1] * xy * z, b[11] = kC3[2] * y * (4 * zz - xx - yy);
-  b[12] = kC3[3] * z * (2 * zz - 3 * xx - 3 * yy), b[13] = kC3[4] * x * (4 * zz - xx - yy);
-  b[14] = kC3[5] * z * (xx - yy), b[15] = kC3[6] * x * (xx - 3 * yy);
+  b[9] = kC3[0] * y * (3 * xx - yy);
+  b[10] = kC3[1] * xy * z;
+  b[11] = kC3[2] * y * (4 * zz - xx - yy);
+  b[12] = kC3[3] * z * (2 * zz - 3 * xx - 3 * yy);
+  b[13] = kC3[4] * x * (4 * zz - xx - yy);
+  b[14] = kC3[5] * z * (xx - yy);
+  b[15] = kC3[6] * x * (xx - 3 * yy);
 }
 
 // d(sum_j e[j] basis[j]) / d(x, y, z); e[j] is zero for inactive coefficients.

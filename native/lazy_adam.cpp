@@ -9,8 +9,11 @@ AdamStep adam_step(int number, const Rates& rates, const AdamConstants& constant
   const auto [beta1, beta2, epsilon] = constants;
   AdamStep step;
   step.number = number;
-  step.beta1 = float(beta1), step.beta2 = float(beta2), step.epsilon = float(epsilon);
-  step.rest1 = float(1 - beta1), step.rest2 = float(1 - beta2);
+  step.beta1 = float(beta1);
+  step.beta2 = float(beta2);
+  step.epsilon = float(epsilon);
+  step.rest1 = float(1 - beta1);
+  step.rest2 = float(1 - beta2);
   step.second_correction = float(1 / std::sqrt(1 - std::pow(beta2, number)));
   spread_rates(rates, 1 / (1 - std::pow(beta1, number)), float(rates.mean), step.rates, step.rate_dc, step.rate_rest);
   return step;
@@ -28,7 +31,8 @@ double fallen(const Rates& before, const Rates& now) {
 }  // namespace
 
 void LazyAdam::restore(int steps_done, const Rates* last, const double* tables) {
-  steps = steps_done, begun = last != nullptr;
+  steps = steps_done;
+  begun = last != nullptr;
   if (last) rates = *last;
   if (tables) std::memcpy(drifts, tables, sizeof drifts);
   tabulate();
@@ -41,7 +45,8 @@ void LazyAdam::advance(const Rates& now) {
   one_step_older(kPendingAges, drifts, fading, correction, now.mean * correction, begun ? fallen(rates, now) : 1,
                  older);
   std::memcpy(drifts, older, sizeof drifts);
-  rates = now, begun = true;
+  rates = now;
+  begun = true;
   tabulate();
 }
 
@@ -53,7 +58,8 @@ void LazyAdam::tabulate() {
 Pending LazyAdam::pending() const {
   Pending owed;
   if (!begun) return owed;
-  owed.step = steps, owed.by_age = by_age_;
+  owed.step = steps;
+  owed.by_age = by_age_;
   spread_rates(rates, 1, 1.f, owed.rates, owed.rate_dc, owed.rate_rest);
   return owed;
 }

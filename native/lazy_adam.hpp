@@ -18,7 +18,8 @@ inline void spread_rates(const Rates& rates, double factor, float mean, float* c
                                  : j < kRotation     ? rates.scale
                                  : j < kOpacityLogit ? rates.rotation
                                                      : rates.opacity));
-  dc = float(factor * rates.dc), rest = float(factor * rates.rest);
+  dc = float(factor * rates.dc);
+  rest = float(factor * rates.rest);
 }
 
 struct AdamConstants {
@@ -31,9 +32,12 @@ inline void one_step_older(size_t ages, const double* drifts, const double* term
                            double fallen, double* older) {
   const double *unit = drifts, *mean = unit + ages;
   double *older_unit = older, *older_mean = older_unit + ages;
-  older_unit[0] = unit_rate * terms[0], older_mean[0] = mean_rate * terms[0];
-  for (size_t k = 1; k < ages; k++)
-    older_unit[k] = unit_rate * terms[k] + fallen * unit[k - 1], older_mean[k] = mean_rate * terms[k] + mean[k - 1];
+  older_unit[0] = unit_rate * terms[0];
+  older_mean[0] = mean_rate * terms[0];
+  for (size_t k = 1; k < ages; k++) {
+    older_unit[k] = unit_rate * terms[k] + fallen * unit[k - 1];
+    older_mean[k] = mean_rate * terms[k] + mean[k - 1];
+  }
 }
 
 class LazyAdam {

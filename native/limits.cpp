@@ -155,7 +155,8 @@ void open_tile(const Engine& engine, int x0, int y0, Tile& tile) {
   for (int y = 0; y < kTile; y++)
     for (int x = 0; x < kTile; x++) {
       const bool inside = x0 + x < engine.camera.width && y0 + y < engine.camera.height;
-      tile.left[y][x] = inside ? 1.f : 0.f, tile.open += inside;
+      tile.left[y][x] = inside ? 1.f : 0.f;
+      tile.open += inside;
     }
 }
 
@@ -192,7 +193,9 @@ void count_pair(const Engine& engine, const Splat& g, int x0, int y0, Tile& tile
     for (int y = rows.begin; y < rows.end; y++) {
       const float dx0 = float(x0 + s * kStrip) + 0.5f - g.x, dy = float(y0 + y) + 0.5f - g.y;
       const int taken = blend_strip(g, dy, dx0, engine.settings, tile.left[y] + s * kStrip, tile);
-      work.pixels += taken, work.vectors += taken > 0, any |= taken > 0;
+      work.pixels += taken;
+      work.vectors += taken > 0;
+      any |= taken > 0;
     }
     work.items += any;
   }
@@ -222,7 +225,8 @@ void count_rows(const Engine& engine, const std::atomic<uint8_t>* seen, StepWork
   for (int k = 0; k < engine.chunk_count; k++)
     for (int i = 0; i < engine.chunks.data()[k].count; i++)
       work.visible_behind += behind(engine.rows.data()[k * kChunk + i]);
-  work.visible = uint64_t(engine.visible_count), work.pairs = engine.pair_count;
+  work.visible = uint64_t(engine.visible_count);
+  work.pairs = engine.pair_count;
 }
 
 }  // namespace
@@ -263,8 +267,12 @@ StepWork step_work(Engine& engine) {
   std::vector<StepWork> each(static_cast<size_t>(tiles));
   engine.pool.each(tiles, [&](int tile, int) { count_tile(engine, tile, seen.data(), each[size_t(tile)]); });
   StepWork sum;
-  for (const StepWork& work : each)
-    sum.walked += work.walked, sum.items += work.items, sum.vectors += work.vectors, sum.pixels += work.pixels;
+  for (const StepWork& work : each) {
+    sum.walked += work.walked;
+    sum.items += work.items;
+    sum.vectors += work.vectors;
+    sum.pixels += work.pixels;
+  }
   count_rows(engine, seen.data(), sum);
   return sum;
 }

@@ -24,7 +24,10 @@ class Tree {
     double sum = 0;
     int found = 0;
     for (float d : best.nearest)
-      if (d < std::numeric_limits<float>::infinity()) sum += d, found++;
+      if (d < std::numeric_limits<float>::infinity()) {
+        sum += d;
+        found++;
+      }
     return found ? float(sum / found) : 0.f;
   }
 
@@ -49,9 +52,14 @@ class Tree {
     float width = -1;
     for (int axis = 0; axis < 3; axis++) {
       float low = coordinate(index_[begin], axis), high = low;
-      for (int i = begin; i < end; i++)
-        low = std::min(low, coordinate(index_[i], axis)), high = std::max(high, coordinate(index_[i], axis));
-      if (high - low > width) width = high - low, widest = axis;
+      for (int i = begin; i < end; i++) {
+        low = std::min(low, coordinate(index_[i], axis));
+        high = std::max(high, coordinate(index_[i], axis));
+      }
+      if (high - low > width) {
+        width = high - low;
+        widest = axis;
+      }
     }
     return widest;
   }
@@ -62,7 +70,8 @@ class Tree {
     std::nth_element(index_.begin() + begin, index_.begin() + middle, index_.begin() + end,
                      [&](int a, int b) { return coordinate(a, axis) < coordinate(b, axis); });
     axis_[middle] = uint8_t(axis);
-    build(begin, middle), build(middle + 1, end);
+    build(begin, middle);
+    build(middle + 1, end);
   }
 
   void visit(int i, Best& best) const {

@@ -34,10 +34,13 @@ INLINE void footprint_gradient(const Settings& settings, const Projection& o, co
   f8 along0[3], along1[3], weight = all(0.f);
   if (settings.compensate) {  // ln rho = (ln det_before - ln det_after) / 2
     f8 half = 0.5f * q / o.det_after;
-    s00 -= half * o.c, s01 += half * o.b, s11 -= half * o.a;
+    s00 -= half * o.c;
+    s01 += half * o.b;
+    s11 -= half * o.a;
     weight = q / maximum(o.det_before, all(1e-30f));
   }
-  cross3(A1, o.normal, along0), cross3(o.normal, A0, along1);
+  cross3(A1, o.normal, along0);
+  cross3(o.normal, A0, along1);
   for (int j = 0; j < 3; j++) {
     grad[j] = 2 * (s00 * A0[j] + s01 * A1[j]) + weight * along0[j];
     grad[3 + j] = 2 * (s01 * A0[j] + s11 * A1[j]) + weight * along1[j];
@@ -48,8 +51,10 @@ INLINE void mean_gradient(const Camera& camera, const Projection& o, const f8* t
   const float* W = camera.rotation;
   f8 dot[4] = {};  // of dL/dT's rows with the camera's x, z, y, z axes
   for (int k = 0; k < 3; k++) {
-    dot[0] += to_screen[k] * W[k], dot[1] += to_screen[k] * W[6 + k];
-    dot[2] += to_screen[3 + k] * W[3 + k], dot[3] += to_screen[3 + k] * W[6 + k];
+    dot[0] += to_screen[k] * W[k];
+    dot[1] += to_screen[k] * W[6 + k];
+    dot[2] += to_screen[3 + k] * W[3 + k];
+    dot[3] += to_screen[3 + k] * W[6 + k];
   }
   f8 z1 = o.inverse_z, fx = camera.fx * z1, fy = camera.fy * z1, fx2 = fx * z1, fy2 = fy * z1;
   f8 free_x = keep_where(o.free_x, all(1.f)), free_y = keep_where(o.free_y, all(1.f));
@@ -87,7 +92,8 @@ INLINE void projection_gradient(const Engine& engine, const f8* column, const Pa
   Projection o;
   project_eight(camera, engine.settings, column, o);
   const SlopeSums slope = slope_sums(o, s);
-  g.mean2d[0] = slope.u, g.mean2d[1] = slope.v;
+  g.mean2d[0] = slope.u;
+  g.mean2d[1] = slope.v;
   f8 vA[6], vT[6], vM[9];
   footprint_gradient(engine.settings, o, slope, s.q, vA);
   const f8 *M = o.axes, *T = o.to_screen;

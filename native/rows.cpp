@@ -33,7 +33,8 @@ void sort_keys(std::vector<Keyed>& keyed) {  // radix, stable; outliers leave th
     for (const Keyed& k : keyed) histogram[k.key >> shift & (kValues - 1)]++;
     for (size_t& n : histogram) {
       size_t here = n;
-      n = total, total += here;
+      n = total;
+      total += here;
     }
     for (const Keyed& k : keyed) other[histogram[k.key >> shift & (kValues - 1)]++] = k;
     keyed.swap(other);
@@ -44,11 +45,17 @@ void sort_keys(std::vector<Keyed>& keyed) {  // radix, stable; outliers leave th
 
 void morton_order(ThreadPool& pool, int count, const float* means, int stride, int64_t* order) {
   float low[3], high[3];
-  for (int k = 0; k < 3; k++) low[k] = std::numeric_limits<float>::infinity(), high[k] = -low[k];
+  for (int k = 0; k < 3; k++) {
+    low[k] = std::numeric_limits<float>::infinity();
+    high[k] = -low[k];
+  }
   for (int i = 0; i < count; i++)
     for (int k = 0; k < 3; k++) {
       float v = means[size_t(i) * stride + k];
-      if (std::isfinite(v)) low[k] = std::min(low[k], v), high[k] = std::max(high[k], v);
+      if (std::isfinite(v)) {
+        low[k] = std::min(low[k], v);
+        high[k] = std::max(high[k], v);
+      }
     }
   float scale[3];
   for (int k = 0; k < 3; k++) scale[k] = high[k] > low[k] ? float((1 << kAxisBits) - 1) / (high[k] - low[k]) : 0.f;

@@ -55,27 +55,44 @@ struct Scene {
  private:
   void place(int i, Noise& noise) {
     float* g = &geometry[size_t(i) * kGeometryWidth];
-    for (int k = 0; k < 3; k++) g[kMean + k] = noise(-1.5f, 1.5f), g[kLogScale + k] = noise(-4, -1);
+    for (int k = 0; k < 3; k++) {
+      g[kMean + k] = noise(-1.5f, 1.5f);
+      g[kLogScale + k] = noise(-4, -1);
+    }
     for (int k = 0; k < 4; k++) g[kRotation + k] = noise(-1, 1);
-    g[kOpacityLogit] = noise(-3, 4), g[kFilter] = 0.01f;
+    g[kOpacityLogit] = noise(-3, 4);
+    g[kFilter] = 0.01f;
     if (i % 16 == 0) g[kLogScale] = -9;     // flat
     if (i % 16 == 5) g[kLogScale + 1] = 0;  // as large as the picture
     if (i % 16 == 9) g[kMean + 2] = -9;     // behind the camera
     g[kLastUpdate] = float(i % kStep);      // most rows owe steps
   }
   void connect() {
-    table.count = kCount, table.geometry = geometry.data(), table.harmonics = harmonics.data();
-    table.geometry_moments = moments.data(), table.harmonics_first = first.data(),
+    table.count = kCount;
+    table.geometry = geometry.data();
+    table.harmonics = harmonics.data();
+    table.geometry_moments = moments.data();
+    table.harmonics_first = first.data();
     table.harmonics_second = second.data();
     Pending& pending = table.pending;
-    pending.step = kStep - 1, pending.by_age = owed.data(), pending.rate_dc = 2e-3f, pending.rate_rest = 1e-4f;
+    pending.step = kStep - 1;
+    pending.by_age = owed.data();
+    pending.rate_dc = 2e-3f;
+    pending.rate_rest = 1e-4f;
     for (float& rate : pending.rates) rate = 1e-3f;
     const float turn[9] = {0.96f, 0, 0.28f, 0, 1, 0, -0.28f, 0, 0.96f};
     std::memcpy(camera.rotation, turn, sizeof turn);
     camera.translation[2] = 4;
     for (int k = 0; k < 3; k++) camera.position[k] = -4 * turn[6 + k];
-    camera.fx = camera.fy = 70, camera.cx = 38, camera.cy = 22.5f, camera.width = kWidth, camera.height = kHeight;
-    camera.slope_low_x = -0.7f, camera.slope_high_x = 0.7f, camera.slope_low_y = -0.4f, camera.slope_high_y = 0.4f;
+    camera.fx = camera.fy = 70;
+    camera.cx = 38;
+    camera.cy = 22.5f;
+    camera.width = kWidth;
+    camera.height = kHeight;
+    camera.slope_low_x = -0.7f;
+    camera.slope_high_x = 0.7f;
+    camera.slope_low_y = -0.4f;
+    camera.slope_high_y = 0.4f;
   }
 };
 
@@ -89,7 +106,10 @@ struct Result {
 
 AdamStep step_of() {
   AdamStep step;
-  step.number = kStep, step.rate_dc = 2e-3f, step.rate_rest = 1e-4f, step.second_correction = 1;
+  step.number = kStep;
+  step.rate_dc = 2e-3f;
+  step.rate_rest = 1e-4f;
+  step.second_correction = 1;
   for (float& rate : step.rates) rate = 1e-3f;
   return step;
 }
@@ -97,7 +117,8 @@ AdamStep step_of() {
 void explore(const Kernels& kernels, ThreadPool& pool, Result& r) {
   Exploration exploration;
   for (uint32_t k = 0; k < 5; k++) exploration.keys[k] = 17 + 29 * k;
-  exploration.noise = 1e3f, exploration.opacity_weight = exploration.scale_weight = 0.01f;
+  exploration.noise = 1e3f;
+  exploration.opacity_weight = exploration.scale_weight = 0.01f;
   exploration.opacity_distance = exploration.scale_distance = 0.1f;
   r.explored = r.after.geometry;
   Table table = r.after.table;
@@ -119,9 +140,13 @@ void blend_with_a_cut(const Kernels& kernels, Engine& engine, Result& r) {  // a
 void run(const Kernels& kernels, Result& r) {
   Engine engine(1);
   Table& table = r.after.table;
-  engine.table = table, engine.camera = r.after.camera, engine.settings.absolute_gradients = true;
+  engine.table = table;
+  engine.camera = r.after.camera;
+  engine.settings.absolute_gradients = true;
   for (float& value : engine.settings.background) value = 0.4f;
-  kernels.project(engine), kernels.sort_by_depth(engine), kernels.bin(engine);
+  kernels.project(engine);
+  kernels.sort_by_depth(engine);
+  kernels.bin(engine);
   blend_with_a_cut(kernels, engine, r);
   kernels.blend_forward(engine, r.color.data(), r.transmittance.data());
   const LossValue value = kernels.loss(engine, kWidth, kHeight, r.color.data(), r.after.photo.data(), 0.2f,
@@ -153,7 +178,8 @@ bool apart(const Floats& candidate, const Floats& trusted, const float* before =
     for (size_t i = size_t(j); i < trusted.size(); i += size_t(columns)) {
       const double difference = double(candidate[i]) - trusted[i],
                    value = double(trusted[i]) - (before ? before[i] : 0);
-      error += difference * difference, size += value * value;
+      error += difference * difference;
+      size += value * value;
     }
     if (!(error <= kTolerance * kTolerance * size)) return true;  // not a number is apart, too
   }
@@ -165,7 +191,8 @@ bool apart(const Floats& candidate, const Floats& trusted, const float* before =
 std::string disagreement(const Kernels& candidate, const Kernels& trusted) {
   const Scene before;
   Result a, b;
-  run(candidate, a), run(trusted, b);
+  run(candidate, a);
+  run(trusted, b);
   if (apart(a.color, b.color) || apart(a.transmittance, b.transmittance)) return "the image";
   if (apart(a.cut_color, b.cut_color)) return "the image with a light cut";
   if (apart(a.cut_gradient, b.cut_gradient, nullptr, kGeometryWidth)) return "the gradient with a light cut";

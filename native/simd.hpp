@@ -1,8 +1,10 @@
 // Vectors of eight floats by compiler extensions, and the few things those do not offer.
 // Included only by sources that are compiled once per instruction set, each into its own namespace.
 //
-// Eight, not sixteen, on AVX-512 too: eight is in the data and not only in the loops. A Gaussian's record is two vectors
-// of eight, rows become columns in blocks of 8x8, and a strip is eight pixels wide because the exact row range of a strip
+// Eight, not sixteen, on AVX-512 too: eight is in the data and not only in the loops. A Gaussian's record is two
+// vectors
+// of eight, rows become columns in blocks of 8x8, and a strip is eight pixels wide because the exact row range of a
+// strip
 // is what saves most of the work; wider strips would blend more pixels that no Gaussian reaches.
 #pragma once
 #include <cstdint>
@@ -111,9 +113,9 @@ INLINE void transpose_quads(i8* r) {
      b = __builtin_shufflevector(r[0], r[1], 2, 10, 3, 11, 6, 14, 7, 15);
   i8 c = __builtin_shufflevector(r[2], r[3], 0, 8, 1, 9, 4, 12, 5, 13),
      d = __builtin_shufflevector(r[2], r[3], 2, 10, 3, 11, 6, 14, 7, 15);
-  r[0] = __builtin_shufflevector(a, c, 0, 1, 8, 9, 4, 5, 12, 13),
+  r[0] = __builtin_shufflevector(a, c, 0, 1, 8, 9, 4, 5, 12, 13);
   r[1] = __builtin_shufflevector(a, c, 2, 3, 10, 11, 6, 7, 14, 15);
-  r[2] = __builtin_shufflevector(b, d, 0, 1, 8, 9, 4, 5, 12, 13),
+  r[2] = __builtin_shufflevector(b, d, 0, 1, 8, 9, 4, 5, 12, 13);
   r[3] = __builtin_shufflevector(b, d, 2, 3, 10, 11, 6, 7, 14, 15);
 }
 

@@ -10,7 +10,8 @@
 namespace splat {
 namespace {
 
-// Passes follow each other within microseconds, calls from Python within some tens of them, and waking a thread costs as
+// Passes follow each other within microseconds, calls from Python within some tens of them, and waking a thread costs
+// as
 // much: spin for a while, then sleep. Spinning for good would halve the speed as soon as any other process
 // wants the core.
 constexpr int kSpins = 8000;
@@ -56,7 +57,9 @@ void ThreadPool::run(int count, Task task, void* context) {
     for (int i = 0; i < count; i++) task(context, i, 0);
     return;
   }
-  task_ = task, context_ = context, count_ = count;
+  task_ = task;
+  context_ = context;
+  count_ = count;
   next_.store(0, std::memory_order_relaxed);
   busy_.store(threads_ - 1, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
@@ -78,7 +81,8 @@ void ThreadPool::share_out(int count) {
     shares_[worker].range.store(packed({begin_of(worker), begin_of(worker + 1)}), std::memory_order_relaxed);
 }
 
-// Only indices pass between threads here, so no ordering of memory is needed; `run` orders before and after. A range never
+// Only indices pass between threads here, so no ordering of memory is needed; `run` orders before and after. A range
+// never
 // comes back once its first index is taken: comparing it is safe.
 int ThreadPool::next_in_run(int worker) {
   std::atomic<uint64_t>& own = shares_[worker].range;
@@ -95,8 +99,10 @@ int ThreadPool::half_of_another(std::atomic<uint64_t>& own) {
     Range range{0, 0};
     for (int other = 0; other < threads_; other++) {
       const Range left = unpacked(shares_[other].range.load(std::memory_order_relaxed));
-      if (left.first < left.end && left.end - left.first > range.end - range.first)
-        longest = &shares_[other].range, range = left;
+      if (left.first < left.end && left.end - left.first > range.end - range.first) {
+        longest = &shares_[other].range;
+        range = left;
+      }
     }
     if (!longest) return -1;
     const uint32_t middle = range.first + (range.end - range.first) / 2;

@@ -29,7 +29,8 @@ class ThreadPool {
         count, [](void* context, int index, int worker) { (*static_cast<Body*>(context))(index, worker); }, &body);
   }
 
-  // For work that is cheaper in order: body(next, worker) runs in each worker, and next() tells it an index in [0, count)
+  // For work that is cheaper in order: body(next, worker) runs in each worker, and next() tells it an index in [0,
+  // count)
   // that is its own, mostly the one after the last, or -1 at the end. A worker that has finished its share takes the
   // latter half of the longest one left.
   template <class F>

@@ -41,7 +41,8 @@ struct HoldsAccount {
     for (size_t ages : {fading.size(), first_decay.size(), second_decay.size()})
       require(ages == kPendingAges, "tables by age have 512 entries");
     require(settle_interval > 0, "rows must be settled now and then");
-    adam.constants = {beta1, beta2, epsilon}, adam.settle_interval = settle_interval;
+    adam.constants = {beta1, beta2, epsilon};
+    adam.settle_interval = settle_interval;
     std::copy_n(fading.data(), kPendingAges, adam.fading);
     std::copy_n(first_decay.data(), kPendingAges, adam.first_decay);
     std::copy_n(second_decay.data(), kPendingAges, adam.second_decay);

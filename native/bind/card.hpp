@@ -23,7 +23,8 @@ class PyCard {
   int attribute(int number) { return card().attribute(number); }
   void synchronize() {
     Unlocked unlocked;
-    card().use(), card().synchronize();
+    card().use();
+    card().synchronize();
   }
 
   // ---- memory, of all models on this card

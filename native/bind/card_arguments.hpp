@@ -15,8 +15,14 @@ using Unlocked = nb::gil_scoped_release;
 card::View view_of(const std::vector<double>& p) {  // [rotation 9, translation 3, fx, fy, cx, cy, width, height]
   require(p.size() == 18, "a camera has 18 numbers");
   card::View v;
-  std::copy(p.begin(), p.begin() + 9, v.rotation), std::copy(p.begin() + 9, p.begin() + 12, v.translation);
-  v.fx = p[12], v.fy = p[13], v.cx = p[14], v.cy = p[15], v.width = int(p[16]), v.height = int(p[17]);
+  std::copy(p.begin(), p.begin() + 9, v.rotation);
+  std::copy(p.begin() + 9, p.begin() + 12, v.translation);
+  v.fx = p[12];
+  v.fy = p[13];
+  v.cx = p[14];
+  v.cy = p[15];
+  v.width = int(p[16]);
+  v.height = int(p[17]);
   return v;
 }
 

@@ -61,7 +61,8 @@ class PyCardModel : public PyCard, public HoldsAccount {
     const Settings drawing = settings_of(settings);
     drawn_ = size_t(view.width) * view.height;
     Unlocked unlocked;
-    engine_->forward(view, drawing), engine_->image_to_host(colour.data(), transmittance.data());
+    engine_->forward(view, drawing);
+    engine_->image_to_host(colour.data(), transmittance.data());
   }
   nb::tuple loss(Photo photo, float ssim_weight, nb::object gradient) {
     require(photo.size() == 3 * drawn_, "render and photo differ in size");

@@ -16,12 +16,16 @@ Camera camera_of(const double* p) {
     c.translation[k] = float(p[9 + k]);
     c.position[k] = float(-(p[k] * p[9] + p[3 + k] * p[10] + p[6 + k] * p[11]));
   }
-  c.fx = float(p[12]), c.fy = float(p[13]), c.cx = float(p[14]), c.cy = float(p[15]);
-  c.width = int(p[16]), c.height = int(p[17]);
+  c.fx = float(p[12]);
+  c.fy = float(p[13]);
+  c.cx = float(p[14]);
+  c.cy = float(p[15]);
+  c.width = int(p[16]);
+  c.height = int(p[17]);
   const double beyond = 0.15;
-  c.slope_low_x = float(-(p[14] + beyond * p[16]) / p[12]),
+  c.slope_low_x = float(-(p[14] + beyond * p[16]) / p[12]);
   c.slope_high_x = float((p[16] - p[14] + beyond * p[16]) / p[12]);
-  c.slope_low_y = float(-(p[15] + beyond * p[17]) / p[13]),
+  c.slope_low_y = float(-(p[15] + beyond * p[17]) / p[13]);
   c.slope_high_y = float((p[17] - p[15] + beyond * p[17]) / p[13]);
   return c;
 }
@@ -152,9 +156,12 @@ class PyEngine {
     require(keys.size() == 5, "five keys are needed");
     Exploration e;
     for (int k = 0; k < 5; k++) e.keys[k] = keys[k];
-    e.noise = noise, e.second_correction = second_correction;
-    e.opacity_weight = opacity_weight, e.scale_weight = scale_weight;
-    e.opacity_distance = opacity_distance, e.scale_distance = scale_distance;
+    e.noise = noise;
+    e.second_correction = second_correction;
+    e.opacity_weight = opacity_weight;
+    e.scale_weight = scale_weight;
+    e.opacity_distance = opacity_distance;
+    e.scale_distance = scale_distance;
     nb::gil_scoped_release unlocked;
     kernels().explore(engine_.pool, table.table, e);
   }
@@ -199,7 +206,10 @@ class PyEngine {
 
   nb::dict timings() {
     nb::dict result;
-    for (int k = 0; k < kPasses; k++) result[kPassNames[k]] = engine_.seconds[k], engine_.seconds[k] = 0;
+    for (int k = 0; k < kPasses; k++) {
+      result[kPassNames[k]] = engine_.seconds[k];
+      engine_.seconds[k] = 0;
+    }
     return result;
   }
 
@@ -210,9 +220,14 @@ class PyEngine {
       work = splat::step_work(engine_);
     }
     nb::dict result;
-    result["gaussians"] = engine_.table.count, result["visible"] = work.visible;
-    result["visible_behind"] = work.visible_behind, result["seen"] = work.seen, result["pairs"] = work.pairs;
-    result["walked"] = work.walked, result["items"] = work.items, result["vectors"] = work.vectors,
+    result["gaussians"] = engine_.table.count;
+    result["visible"] = work.visible;
+    result["visible_behind"] = work.visible_behind;
+    result["seen"] = work.seen;
+    result["pairs"] = work.pairs;
+    result["walked"] = work.walked;
+    result["items"] = work.items;
+    result["vectors"] = work.vectors;
     result["pixels"] = work.pixels;
     return result;
   }
@@ -237,10 +252,19 @@ class PyEngine {
   // pass makes it anew.
   void release_workspace() {
     Engine& e = engine_;
-    e.splats.release(), e.boxes.release(), e.rows.release(), e.depth_keys[0].release(), e.depth_keys[1].release();
-    e.depth_order.release(), e.runs.release(), e.pairs.release(), e.pair_gradients.release();
-    e.chunk_count = e.visible_count = e.tile_columns = e.tile_rows = 0, e.pair_count = 0,
-    e.forward_number++;  // tapes are stale now
+    e.splats.release();
+    e.boxes.release();
+    e.rows.release();
+    e.depth_keys[0].release();
+    e.depth_keys[1].release();
+    e.depth_order.release();
+    e.runs.release();
+    e.pairs.release();
+    e.pair_gradients.release();
+    // tapes are stale now
+    e.chunk_count = e.visible_count = e.tile_columns = e.tile_rows = 0;
+    e.pair_count = 0;
+    e.forward_number++;
   }
 
   int visible_count() const { return engine_.visible_count; }
@@ -259,7 +283,8 @@ class PyEngine {
     const Camera seen = camera_of(camera.data());
     require(seen.width > 0 && seen.height > 0 && seen.width <= (1 << 20) && seen.height <= (1 << 20),
             "image size out of range");
-    engine_.table = table.table, engine_.camera = seen;
+    engine_.table = table.table;
+    engine_.camera = seen;
     engine_.settings = {degree,    kernel_size, compensate, {background[0], background[1], background[2]},
                         max_alpha, absolute,    light_cut};
   }

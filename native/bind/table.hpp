@@ -13,12 +13,14 @@ class PyTable : public HoldsAccount {
     require(geometry.shape(1) == kGeometryWidth && harmonics.shape(0) == count && harmonics.shape(1) == kHarmonicsWidth,
             "geometry must be [N, 16] and harmonics [N, 48]");
     table.count = int(count);
-    table.geometry = geometry.data(), table.harmonics = harmonics.data();
+    table.geometry = geometry.data();
+    table.harmonics = harmonics.data();
     if (moments.shape(0) != count || first.shape(0) != count || second.shape(0) != count) return;
     require(moments.shape(1) == kGeometryMomentsWidth && first.shape(1) == kHarmonicsWidth &&
                 second.shape(1) == kHarmonicsWidth,
             "moments must be [N, 24], [N, 48] and [N, 48]");
-    table.geometry_moments = moments.data(), table.harmonics_first = first.data(),
+    table.geometry_moments = moments.data();
+    table.harmonics_first = first.data();
     table.harmonics_second = second.data();
   }
   void set_account(int steps, const std::vector<double>& rates, Doubles<2> drifts) {
@@ -33,7 +35,10 @@ class PyTable : public HoldsAccount {
       require(array->shape(0) == visits.shape(0) && array->shape(1) == 3 && array->shape(2) == 4,
               "exposures must be [photos, 3, 4]");
     exposures = {int(visits.shape(0)), transforms.data(), first.data(), second.data(), visits.data()};
-    exposure_arrays_[0] = transforms, exposure_arrays_[1] = first, exposure_arrays_[2] = second, visits_ = visits;
+    exposure_arrays_[0] = transforms;
+    exposure_arrays_[1] = first;
+    exposure_arrays_[2] = second;
+    visits_ = visits;
   }
   Table table;
   Exposures exposures;

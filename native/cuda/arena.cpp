@@ -44,7 +44,9 @@ Address Arena::try_to_allocate(size_t bytes) {
   const int code = driver_->cuMemAlloc_v2(&address, bytes);
   if (code == kCodeOutOfMemory) return 0;
   driver_->check(code, "reserving memory on the card");
-  bytes_ += bytes, most_bytes_ = std::max(most_bytes_, bytes_), allocations_++;
+  bytes_ += bytes;
+  most_bytes_ = std::max(most_bytes_, bytes_);
+  allocations_++;
   return address;
 }
 

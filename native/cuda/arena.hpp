@@ -61,16 +61,19 @@ class CardBuffer {
     if (count <= capacity_ && address_) return data();
     release();
     const size_t wanted = count ? count : 1;
-    address_ = arena_->allocate(name_, wanted * sizeof(T)), capacity_ = wanted;
+    address_ = arena_->allocate(name_, wanted * sizeof(T));
+    capacity_ = wanted;
     return data();
   }
   bool if_free(size_t count) {  // of an empty one
-    address_ = arena_->allocate_if_free(count * sizeof(T)), capacity_ = address_ ? count : 0;
+    address_ = arena_->allocate_if_free(count * sizeof(T));
+    capacity_ = address_ ? count : 0;
     return address_ != 0;
   }
   void release() {
     if (address_) arena_->release(address_, capacity_ * sizeof(T));
-    address_ = 0, capacity_ = 0;
+    address_ = 0;
+    capacity_ = 0;
   }
   void swap(CardBuffer& other) { std::swap(address_, other.address_), std::swap(capacity_, other.capacity_); }
   T* data() const { return reinterpret_cast<T*>(address_); }

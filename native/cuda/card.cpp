@@ -40,7 +40,8 @@ Card::Card(int device, const std::vector<Image>& images) : driver_(Driver::open(
   d.check(d.cuDeviceGet(&device_, device), "opening it");
   char text[256] = {};
   d.check(d.cuDeviceGetName(text, sizeof text, device_), "asking for its name");
-  name = text, capability = 10 * attribute(kMajor) + attribute(kMinor);
+  name = text;
+  capability = 10 * attribute(kMajor) + attribute(kMinor);
   const std::vector<const Image*> candidates = images_for(images, capability);
   d.check(d.cuDevicePrimaryCtxRetain(&context_, device_), "opening a context");
   try {
@@ -60,9 +61,12 @@ Card::Card(int device, const std::vector<Image>& images) : driver_(Driver::open(
 Card::~Card() {
   const Driver& d = *driver_;
   d.cuCtxSetCurrent(context_);
-  d.cuStreamSynchronize(stream_), d.cuStreamSynchronize(copy_stream_);
-  timed_.clear(), idle_timing_events_.clear();
-  d.cuStreamDestroy_v2(stream_), d.cuStreamDestroy_v2(copy_stream_);
+  d.cuStreamSynchronize(stream_);
+  d.cuStreamSynchronize(copy_stream_);
+  timed_.clear();
+  idle_timing_events_.clear();
+  d.cuStreamDestroy_v2(stream_);
+  d.cuStreamDestroy_v2(copy_stream_);
   d.cuModuleUnload(module_);
   d.cuDevicePrimaryCtxRelease_v2(device_);
 }
@@ -95,7 +99,8 @@ void Card::launch_bytes(Kernel kernel, Grid grid, unsigned threads, void* argume
   std::unique_lock timing(timing_mutex_, std::defer_lock);
   if (timing_) {
     timing.lock();
-    timed_.push_back({kernel, timing_event(), timing_event()}), record(timed_.back().begin);
+    timed_.push_back({kernel, timing_event(), timing_event()});
+    record(timed_.back().begin);
   }
   driver_->check(driver_->cuLaunchKernel(functions_[kernel], grid.x, grid.y, grid.z, threads, 1, 1, 0, stream_,
                                          parameters, nullptr),
@@ -146,7 +151,8 @@ std::vector<std::pair<std::string, double>> Card::timings() {
     float milliseconds = 0;
     driver_->check(driver_->cuEventElapsedTime(&milliseconds, one.begin, one.end), "reading the clock");
     sums[one.kernel] += milliseconds;
-    idle_timing_events_.push_back(std::move(one.begin)), idle_timing_events_.push_back(std::move(one.end));
+    idle_timing_events_.push_back(std::move(one.begin));
+    idle_timing_events_.push_back(std::move(one.end));
   }
   timed_.clear();
   std::vector<std::pair<std::string, double>> result;

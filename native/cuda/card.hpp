@@ -18,7 +18,8 @@ struct Image {
   std::string bytes;
   std::string name() const { return (is_ptx ? "PTX compute_" : "cubin sm_") + std::to_string(capability); }
 };
-// What a card can run, the best first: a cubin made for it, then the newest PTX that it knows. Throws CardError, kTooOld.
+// What a card can run, the best first: a cubin made for it, then the newest PTX that it knows. Throws CardError,
+// kTooOld.
 std::vector<const Image*> images_for(const std::vector<Image>& images, int capability);
 
 // A mark in a stream; gone with its owner, even while the card still works towards it.

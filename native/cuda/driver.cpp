@@ -21,7 +21,10 @@ void* library_of(std::string& path) {
     return dlopen(named, RTLD_NOW | RTLD_LOCAL);
   }
   for (const char* candidate : {"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"})
-    if (void* library = dlopen(candidate, RTLD_NOW | RTLD_LOCAL)) return path = candidate, library;
+    if (void* library = dlopen(candidate, RTLD_NOW | RTLD_LOCAL)) {
+      path = candidate;
+      return library;
+    }
   path = "libcuda.so.1";
   return nullptr;
 }
@@ -45,7 +48,8 @@ std::shared_ptr<const Driver> Driver::open() {
                     "No NVIDIA driver was found (" + path + "); install it, or train with --device cpu.");
   if (auto known = opened.find(library); known != opened.end()) return known->second;
   auto driver = std::make_shared<Driver>();
-  driver->library_ = library, driver->path = path;
+  driver->library_ = library;
+  driver->path = path;
 #define FIND(name, ...)                                                           \
   driver->name = reinterpret_cast<decltype(driver->name)>(dlsym(library, #name)); \
   if (!driver->name)                                                              \

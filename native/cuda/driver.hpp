@@ -66,7 +66,8 @@ class CardError : public std::runtime_error {
 
 class Driver {
  public:
-  // The library that SPLATMETER_LIBCUDA names, else the system's, else the one that WSL2 has. Initialised once a library.
+  // The library that SPLATMETER_LIBCUDA names, else the system's, else the one that WSL2 has. Initialised once a
+  // library.
   static std::shared_ptr<const Driver> open();
 
 #define DECLARE(name, ...) int (*name)(__VA_ARGS__) = nullptr;

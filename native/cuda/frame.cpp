@@ -17,18 +17,27 @@ Frame frame_of(const View& v, const Settings& s) {
   Frame f = {};
   for (int k = 0; k < 9; k++) f.rotation[k] = float(v.rotation[k]);
   for (int k = 0; k < 3; k++) {
-    f.translation[k] = float(v.translation[k]), f.background[k] = s.background[k];
+    f.translation[k] = float(v.translation[k]);
+    f.background[k] = s.background[k];
     f.position[k] = float(-(v.rotation[k] * v.translation[0] + v.rotation[3 + k] * v.translation[1] +
                             v.rotation[6 + k] * v.translation[2]));
   }
-  f.fx = float(v.fx), f.fy = float(v.fy), f.cx = float(v.cx), f.cy = float(v.cy), f.width = v.width,
+  f.fx = float(v.fx);
+  f.fy = float(v.fy);
+  f.cx = float(v.cx);
+  f.cy = float(v.cy);
+  f.width = v.width;
   f.height = v.height;
-  f.slope_low_x = float(-(v.cx + kBeyond * v.width) / v.fx),
+  f.slope_low_x = float(-(v.cx + kBeyond * v.width) / v.fx);
   f.slope_high_x = float((v.width - v.cx + kBeyond * v.width) / v.fx);
-  f.slope_low_y = float(-(v.cy + kBeyond * v.height) / v.fy),
+  f.slope_low_y = float(-(v.cy + kBeyond * v.height) / v.fy);
   f.slope_high_y = float((v.height - v.cy + kBeyond * v.height) / v.fy);
-  f.kernel_size = s.kernel_size, f.compensate = s.compensate, f.max_alpha = s.max_alpha, f.sh_degree = s.sh_degree;
-  f.tile_columns = (v.width + kTileSide - 1) / kTileSide, f.tile_rows = (v.height + kTileSide - 1) / kTileSide;
+  f.kernel_size = s.kernel_size;
+  f.compensate = s.compensate;
+  f.max_alpha = s.max_alpha;
+  f.sh_degree = s.sh_degree;
+  f.tile_columns = (v.width + kTileSide - 1) / kTileSide;
+  f.tile_rows = (v.height + kTileSide - 1) / kTileSide;
   return f;
 }
 
@@ -72,8 +81,12 @@ Pending pending_of(int step, const Rates& rates, const float* by_age) {
 
 Adam adam_of(int number, const Rates& rates, const AdamConstants& c) {
   Adam a = {};
-  a.number = number, a.beta1 = float(c.beta1), a.beta2 = float(c.beta2), a.epsilon = float(c.epsilon);
-  a.rest1 = float(1 - c.beta1), a.rest2 = float(1 - c.beta2);
+  a.number = number;
+  a.beta1 = float(c.beta1);
+  a.beta2 = float(c.beta2);
+  a.epsilon = float(c.epsilon);
+  a.rest1 = float(1 - c.beta1);
+  a.rest2 = float(1 - c.beta2);
   a.second_correction = float(1 / std::sqrt(1 - std::pow(c.beta2, number)));
   spread_rates(rates, 1 / (1 - std::pow(c.beta1, number)), float(rates.mean), a.rates, a.rate_dc, a.rate_rest);
   return a;
@@ -83,7 +96,11 @@ ViewPoint view_point_of(const View& v) {
   ViewPoint p = {};
   for (int k = 0; k < 9; k++) p.rotation[k] = float(v.rotation[k]);
   for (int k = 0; k < 3; k++) p.translation[k] = float(v.translation[k]);
-  p.fx = float(v.fx), p.fy = float(v.fy), p.cx = float(v.cx), p.cy = float(v.cy), p.width = float(v.width),
+  p.fx = float(v.fx);
+  p.fy = float(v.fy);
+  p.cx = float(v.cx);
+  p.cy = float(v.cy);
+  p.width = float(v.width);
   p.height = float(v.height);
   return p;
 }

@@ -31,9 +31,17 @@ struct Engine::GrowthSpace {
         state(e.arena_, "growth"),
         sort(e.card_, e.arena_, e.scan_, "the order of rows") {}
   void let_go(const u32* order) {  // all but what rearranging needs
-    sort.keep_only(order), codes.release(), bounds.release(), gradient.release(), absolute.release(), keys.release(),
-        least.release(), flags.release(), counts.release();
-    digit_counts.release(), ties.release();
+    sort.keep_only(order);
+    codes.release();
+    bounds.release();
+    gradient.release();
+    absolute.release();
+    keys.release();
+    least.release();
+    flags.release();
+    counts.release();
+    digit_counts.release();
+    ties.release();
   }
   CardBuffer<float> gradient, absolute, means, bounds;
   CardBuffer<u64> keys, least, codes, sources;
@@ -67,20 +75,34 @@ void Engine::select(GrowthSpace& space, bool quantile) {
 GrowthArguments Engine::decide(const GrowthRule& rule, GrowthSpace& space) {
   const u32 n = table_.count, blocks = blocks_of(n, kThreads);
   GrowthArguments a = {};
-  a.pending = pending_, a.moments = table_.moments.data();
-  a.count = n, a.blocks = blocks, a.budget = rule.budget, a.by_absolute = rule.by_absolute,
-  a.threshold = float(rule.threshold), a.urgency_threshold = rule.threshold;
-  a.lowest_logit = float(std::log(rule.lowest_opacity / (1 - rule.lowest_opacity))),
+  a.pending = pending_;
+  a.moments = table_.moments.data();
+  a.count = n;
+  a.blocks = blocks;
+  a.budget = rule.budget;
+  a.by_absolute = rule.by_absolute;
+  a.threshold = float(rule.threshold);
+  a.urgency_threshold = rule.threshold;
+  a.lowest_logit = float(std::log(rule.lowest_opacity / (1 - rule.lowest_opacity)));
   a.small_limit = float(rule.small_limit);
-  a.size_limit = float(rule.size_limit), a.shrink = float(rule.shrink);
-  a.geometry = table_.geometry.data(), a.harmonics = table_.harmonics.data(), a.gradient = space.gradient.at_least(n),
+  a.size_limit = float(rule.size_limit);
+  a.shrink = float(rule.shrink);
+  a.geometry = table_.geometry.data();
+  a.harmonics = table_.harmonics.data();
+  a.gradient = space.gradient.at_least(n);
   a.absolute = space.absolute.at_least(n);
-  a.keys = space.keys.at_least(n), a.flags = space.flags.at_least(n),
-  a.counts = space.counts.at_least(size_t(kGrowthCounts) * blocks), a.state = space.state.at_least(1);
+  a.keys = space.keys.at_least(n);
+  a.flags = space.flags.at_least(n);
+  a.counts = space.counts.at_least(size_t(kGrowthCounts) * blocks);
+  a.state = space.state.at_least(1);
   a.ties_before = space.ties.at_least(n);
-  if (rule.cut)
-    a.cuts = 1, a.small_limit = kNothingIsSmall, a.cut_distance = float(rule.cut->distance),
-    a.cut_loss = loss_of(rule.cut->length), a.cut_width_loss = loss_of(rule.cut->width);
+  if (rule.cut) {
+    a.cuts = 1;
+    a.small_limit = kNothingIsSmall;
+    a.cut_distance = float(rule.cut->distance);
+    a.cut_loss = loss_of(rule.cut->length);
+    a.cut_width_loss = loss_of(rule.cut->width);
+  }
   for (int child = 0; child < 2; child++)
     std::copy(rule.child_keys[child], rule.child_keys[child] + kRandomKeys, a.child_keys[child]);
   card_.launch(Card::k_growth_look, {blocks}, kThreads, a);
@@ -96,15 +118,25 @@ GrowthArguments Engine::decide(const GrowthRule& rule, GrowthSpace& space) {
   return a;
 }
 
-// The table with the rows that `sources` names, in the order of `order`; one array after the other, each old one given up.
-// Harmonics come before their moments, and geometry beside its own: what they owe is in moments that have not faded yet.
+// The table with the rows that `sources` names, in the order of `order`; one array after the other, each old one
+// given up.
+// Harmonics come before their moments, and geometry beside its own: what they owe is in moments that have not faded
+// yet.
 void Engine::rearrange(u32 count, u32 first_child, float shrink, const u64* sources, const float* means,
                        const u32* order) {
   TakeArguments a = {};
-  a.pending = pending_, a.count = count, a.sources = sources, a.order = order, a.means = means,
-  a.first_child = first_child, a.shrink = shrink;
+  a.pending = pending_;
+  a.count = count;
+  a.sources = sources;
+  a.order = order;
+  a.means = means;
+  a.first_child = first_child;
+  a.shrink = shrink;
   const auto take = [&](TablePart part, u32 width, const CardBuffer<float>& from, const CardBuffer<float>& moments) {
-    a.part = part, a.vectors = width / 4, a.from = from.data(), a.moments = moments.data();
+    a.part = part;
+    a.vectors = width / 4;
+    a.from = from.data();
+    a.moments = moments.data();
     if (count) card_.launch(Card::k_take_rows, {blocks_of(size_t(count) * a.vectors, kThreads)}, kThreads, a);
   };
   struct Part {
@@ -117,14 +149,18 @@ void Engine::rearrange(u32 count, u32 first_child, float shrink, const u64* sour
     CardBuffer<float> moved(arena_, "the new Gaussians");
     a.to = moved.at_least(size_t(count) * kHarmonicsWidth);
     take(part.name, kHarmonicsWidth, part.rows, table_.first_moments);
-    whole_ = false, part.rows.swap(moved);
+    whole_ = false;
+    part.rows.swap(moved);
   }
   CardBuffer<float> geometry(arena_, "the new Gaussians"), moments(arena_, "the new Gaussians");
   a.to = geometry.at_least(size_t(count) * kGeometryWidth);
   if (table_.trainable) a.to_moments = moments.at_least(size_t(count) * kGeometryMomentsWidth);
   take(kPartGeometry, kGeometryWidth + (table_.trainable ? kGeometryMomentsWidth : 0), table_.geometry, table_.moments);
-  table_.geometry.swap(geometry), table_.moments.swap(moments);
-  table_.count = count, drawn_ = false, whole_ = true;
+  table_.geometry.swap(geometry);
+  table_.moments.swap(moments);
+  table_.count = count;
+  drawn_ = false;
+  whole_ = true;
 }
 
 void Engine::cut_children(u32 count, u32 first_child, const Cut& cut, const u32* order) {
@@ -159,7 +195,8 @@ Change Engine::grow(const GrowthRule& rule) {
   const u32 first_child = state.kept + state.cloned, count = first_child + 2 * state.split;
   const Change change = {state.chosen_clones, state.chosen_splits, state.pruned};
   arena_.require_room("the new Gaussians", room_for(count));
-  a.sources = space.sources.at_least(count), a.means = space.means.at_least(3 * size_t(count));
+  a.sources = space.sources.at_least(count);
+  a.means = space.means.at_least(3 * size_t(count));
   card_.launch(Card::k_growth_place, {a.blocks}, kThreads, a);
   const u32* order = morton_order(a.means, 3, count, space.sort, space.bounds, space.codes);
   space.let_go(order);

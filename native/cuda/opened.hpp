@@ -1,4 +1,5 @@
-// A card that was opened: its kernels, its memory, and the photos that lie there. Models share it, so that one limit and one
+// A card that was opened: its kernels, its memory, and the photos that lie there. Models share it, so that one limit
+// and one
 // count of memory hold for all of them, and the last to go closes it.
 #pragma once
 #include "photos.hpp"

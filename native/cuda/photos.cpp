@@ -47,8 +47,10 @@ bool Photos::give_way() {
 bool Photos::give_back_one() {
   for (auto photo = photos_.end(); photo != photos_.begin();)
     if (--photo; !photo->users) {
-      by_key_.erase(photo->key), bytes_ -= photo->bytes;
-      return photos_.erase(photo), true;  // the driver frees memory after all that was launched before
+      by_key_.erase(photo->key);
+      bytes_ -= photo->bytes;
+      photos_.erase(photo);
+      return true;  // the driver frees memory after all that was launched before
     }
   return false;
 }
@@ -61,11 +63,16 @@ Photos::Place Photos::place_of_size(size_t bytes, bool only_free) {
 
 bool Photos::add_place(size_t bytes) {
   photos_.emplace_front(card_, arena_, bytes);
-  if (photos_.front().planes.if_free(bytes)) return bytes_ += bytes, true;
-  return photos_.pop_front(), false;
+  if (photos_.front().planes.if_free(bytes)) {
+    bytes_ += bytes;
+    return true;
+  }
+  photos_.pop_front();
+  return false;
 }
 
-// Memory of its size that is free, else new one while the budget and the card's memory last, else that of the least used
+// Memory of its size that is free, else new one while the budget and the card's memory last, else that of the least
+// used
 // photo: nothing is allocated once there is no more.
 Photos::Place Photos::make_room(size_t bytes) {
   if (const Place free = place_of_size(bytes, true); free != photos_.end()) return free;
@@ -77,8 +84,9 @@ Photos::Place Photos::make_room(size_t bytes) {
 }
 
 void Photos::copy(Photo& photo, const u8* planes) {
-  card_.record(used_),
-      card_.stream_waits_for(used_, card_.copy_stream());  // steps that read what is overwritten come first
+  // steps that read what is overwritten come first
+  card_.record(used_);
+  card_.stream_waits_for(used_, card_.copy_stream());
   for (size_t done = 0; done < photo.bytes; done += kChunk) {
     const size_t slot = next_chunk_++ % kChunks, bytes = std::min(kChunk, photo.bytes - done);
     if (next_chunk_ > kChunks) card_.make_sure_of(taken_[slot]);
@@ -95,9 +103,11 @@ Photos::Place Photos::find_or_put(uint64_t key, const u8* planes, size_t bytes) 
   const Place photo = planes ? make_room(bytes) : photos_.end();
   if (photo == photos_.end()) return photo;
   by_key_.erase(photo->key);
-  by_key_[photo->key = key] = photo, photo->waited = false;
+  by_key_[photo->key = key] = photo;
+  photo->waited = false;
   photos_.splice(photos_.begin(), photos_, photo);
-  return copy(*photo, planes), photo;
+  copy(*photo, planes);
+  return photo;
 }
 
 void Photos::put(uint64_t key, const u8* planes, size_t bytes) {
@@ -117,7 +127,8 @@ Photos::InUse::InUse(Photos& photos, HostPhoto photo, size_t bytes) : photos_(ph
   if (place_->bytes != bytes) throw std::invalid_argument("photo and camera differ in size");
   photos.photos_.splice(photos.photos_.begin(), photos.photos_, place_);
   if (!place_->waited) photos.card_.stream_waits_for(place_->ready);
-  place_->waited = true, place_->users++;
+  place_->waited = true;
+  place_->users++;
 }
 
 Photos::InUse::~InUse() {

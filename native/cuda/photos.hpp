@@ -1,4 +1,5 @@
-// Photos on the card as 8-bit planes, in memory that nobody else needs and within a budget; those that were not used for
+// Photos on the card as 8-bit planes, in memory that nobody else needs and within a budget; those that were not used
+// for
 // longest go first. They are copied by their own stream through a little host memory that the card can reach, so that
 // no step waits for them.
 #pragma once
@@ -21,7 +22,8 @@ class Photos {
   Photos(Card& card, Arena& arena);
   void set_budget(size_t bytes);  // at least one photo always fits
   bool has(uint64_t key);
-  // Begins to copy; the caller's memory may go at once. From any thread. Without room nothing happens: whoever needs the
+  // Begins to copy; the caller's memory may go at once. From any thread. Without room nothing happens: whoever needs
+  // the
   // photo brings it again.
   void put(uint64_t key, const u8* planes, size_t bytes);
   void forget(uint64_t key);  // nobody will ask for it again; its memory is the next one's

@@ -34,13 +34,19 @@ Sorted<Key> Sorter<Key>::operator()(const Key* keys, const u32* values, const u3
 template <class Key>
 void Sorter<Key>::reserve(u32 limit) {
   counts_.at_least(size_t(kDigits) * blocks_of(limit, kBlockItems));
-  for (int k = 0; k < 2; k++) keys_[k].at_least(limit), values_[k].at_least(limit);
+  for (int k = 0; k < 2; k++) {
+    keys_[k].at_least(limit);
+    values_[k].at_least(limit);
+  }
 }
 
 template <class Key>
 void Sorter<Key>::release() {
   counts_.release();
-  for (int k = 0; k < 2; k++) keys_[k].release(), values_[k].release();
+  for (int k = 0; k < 2; k++) {
+    keys_[k].release();
+    values_[k].release();
+  }
 }
 
 template <class Key>
@@ -64,8 +70,8 @@ u32 Engine::scan_words(const u32* values, u32 count, u32 shift, u32 mask, u32* o
          .mask = mask,
          .total = total.at_least(1)});
   u32 sum = 0;
-  card_.to_host(out, static_cast<const u32*>(sums.data()), count),
-      card_.to_host(&sum, static_cast<const u32*>(total.data()), 1);
+  card_.to_host(out, static_cast<const u32*>(sums.data()), count);
+  card_.to_host(&sum, static_cast<const u32*>(total.data()), 1);
   card_.synchronize();
   return sum;
 }

@@ -55,11 +55,15 @@ Change Engine::relocate(u32 budget, double lowest_opacity, const u32* keys) {
   CardBuffer<double> table(arena_, "relocation");
   Sorter<u64> sort(card_, arena_, scan_, "the order of rows");
   RelocateArguments a = {};
-  a.count = n, a.lowest_opacity = lowest_opacity,
+  a.count = n;
+  a.lowest_opacity = lowest_opacity;
   a.lowest_logit = float(std::log(lowest_opacity / (1 - lowest_opacity)));
   std::copy(keys, keys + kRandomKeys, a.keys);
-  a.geometry = table_.geometry.data(), a.harmonics = table_.harmonics.data(), a.weights = weights.at_least(n),
-  a.flags = flags.at_least(n), a.times = times.at_least(n);
+  a.geometry = table_.geometry.data();
+  a.harmonics = table_.harmonics.data();
+  a.weights = weights.at_least(n);
+  a.flags = flags.at_least(n);
+  a.times = times.at_least(n);
   a.live_before = live_before.at_least(n);
   card_.launch(Card::k_relocate_look, {blocks}, kThreads, a);
   scan_({.values = a.flags, .limit = n, .out = live_before.data(), .mask = 1, .total = live_count.at_least(1)});
@@ -67,14 +71,19 @@ Change Engine::relocate(u32 budget, double lowest_opacity, const u32* keys) {
   card_.to_host(&live, static_cast<const u32*>(live_count.data()), 1);
   card_.synchronize();
   const bool all_faint = !live;  // nobody to copy: all stay, in a new order
-  if (all_faint)
-    live = n, card_.fill(a.flags, n, 1), scan_({.values = a.flags, .limit = n, .out = live_before.data(), .mask = 1});
+  if (all_faint) {
+    live = n;
+    card_.fill(a.flags, n, 1);
+    scan_({.values = a.flags, .limit = n, .out = live_before.data(), .mask = 1});
+  }
   const u32 grown = std::min(budget, n + u32(kGrowth * n)), wanted = std::max(grown, std::min(n, budget));
-  a.live = live, a.copies = wanted > live && !all_faint ? wanted - live : 0;
+  a.live = live;
+  a.copies = wanted > live && !all_faint ? wanted - live : 0;
   const u32 count = live + a.copies;
   arena_.require_room("the new Gaussians", room_for(count));
   const std::vector<double> factors = coefficients();
-  a.coefficients = table.at_least(factors.size()), a.sources = sources.at_least(count),
+  a.coefficients = table.at_least(factors.size());
+  a.sources = sources.at_least(count);
   a.means = means.at_least(3 * size_t(count));
   card_.to_card(table.data(), factors.data(), factors.size());
   wide_scan(weights.data(), n, sums);
@@ -83,8 +92,13 @@ Change Engine::relocate(u32 budget, double lowest_opacity, const u32* keys) {
   whole_ = false;  // hosts are changed from here on
   card_.launch(Card::k_relocate_share, {blocks}, kThreads, a);
   const u32* order = morton_order(a.means, 3, count, sort, bounds, codes);
-  sort.keep_only(order), codes.release(), weights.release(), sums.release(), flags.release(), times.release(),
-      live_before.release();
+  sort.keep_only(order);
+  codes.release();
+  weights.release();
+  sums.release();
+  flags.release();
+  times.release();
+  live_before.release();
   rearrange(count, count, 0.f, a.sources, a.means, order);
   card_.synchronize();
   return {a.copies, 0, n - live};

@@ -31,11 +31,17 @@ void Engine::explore(const Exploration& e) {
   if (!table_.count) return;
   card_.use();
   ExploreArguments a = {};
-  a.pending = pending_, a.count = int(table_.count), a.stopped = stopped_.data(), a.geometry = table_.geometry.data(),
+  a.pending = pending_;
+  a.count = int(table_.count);
+  a.stopped = stopped_.data();
+  a.geometry = table_.geometry.data();
   a.moments = table_.moments.data();
   std::copy(e.keys, e.keys + kRandomKeys, a.keys);
-  a.noise = e.noise, a.opacity_weight = e.opacity_weight, a.scale_weight = e.scale_weight,
-  a.opacity_distance = e.opacity_distance, a.scale_distance = e.scale_distance;
+  a.noise = e.noise;
+  a.opacity_weight = e.opacity_weight;
+  a.scale_weight = e.scale_weight;
+  a.opacity_distance = e.opacity_distance;
+  a.scale_distance = e.scale_distance;
   a.second_correction = e.second_correction;
   card_.launch(Card::k_explore, {blocks_of(table_.count, kThreads)}, kThreads, a);
 }
@@ -45,7 +51,10 @@ u32 Engine::refresh_filter(const std::vector<View>& views) {
   card_.use();
   std::vector<ViewPoint> points;
   double focal = 0;
-  for (const View& view : views) points.push_back(view_point_of(view)), focal = std::max(focal, view.fx);
+  for (const View& view : views) {
+    points.push_back(view_point_of(view));
+    focal = std::max(focal, view.fx);
+  }
   const u32 blocks = blocks_of(table_.count, kThreads);
   CardBuffer<ViewPoint> cameras(arena_, "cameras");
   CardBuffer<float> distance(arena_, "the 3D filter"), farthest(arena_, "the 3D filter");

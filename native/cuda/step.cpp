@@ -88,7 +88,9 @@ void Engine::wait_for_counters() {
     const u32 capacity = u32(std::min(wanted, size_t(kMostPairs)));
     pair_capacity_ = 0;  // should there be no room
     release_gradients();
-    pair_keys_.at_least(capacity), pair_rows_.at_least(capacity), pair_sort_.reserve(capacity);
+    pair_keys_.at_least(capacity);
+    pair_rows_.at_least(capacity);
+    pair_sort_.reserve(capacity);
     pair_capacity_ = capacity;
   }
   if (counters_.visible && (counters_.farthest - kNearBits) >> kDepthDigits)
@@ -117,17 +119,24 @@ void Engine::bin() {
 void Engine::blend_forward() {
   const size_t tiles = size_t(frame_.tile_columns) * frame_.tile_rows;
   BlendArguments a = {};
-  a.frame = frame_, a.splats = splats_.data(), a.begins = begins_.data(), a.pairs = by_tile_.values,
+  a.frame = frame_;
+  a.splats = splats_.data();
+  a.begins = begins_.data();
+  a.pairs = by_tile_.values;
   a.pair_rows = pair_rows_.data();
-  a.colour = images_.colour.data(), a.transmittance = images_.transmittance.data(), a.ends = ends_.data();
+  a.colour = images_.colour.data();
+  a.transmittance = images_.transmittance.data();
+  a.ends = ends_.data();
   card_.launch(Card::k_blend_forward, {blocks_of(tiles, kTilesPerBlock)}, kBlendThreads, a);
 }
 
 void Engine::reserve_image() {
   const size_t pixels = size_t(frame_.width) * frame_.height, tiles = size_t(frame_.tile_columns) * frame_.tile_rows;
   if (3 * pixels > images_.colour.capacity()) release_gradients();
-  images_.colour.at_least(3 * pixels), images_.transmittance.at_least(pixels), begins_.at_least(tiles + 1),
-      ends_.at_least(tiles);
+  images_.colour.at_least(3 * pixels);
+  images_.transmittance.at_least(pixels);
+  begins_.at_least(tiles + 1);
+  ends_.at_least(tiles);
 }
 
 void Engine::forward(const View& view, const Settings& settings) {
@@ -135,7 +144,9 @@ void Engine::forward(const View& view, const Settings& settings) {
   require(settings.max_alpha > 0 && settings.max_alpha < 1,
           "max_alpha must lie between 0 and 1: backward divides by what an opaque Gaussian lets through");
   card_.use();
-  drawn_ = false, frame_ = frame_of(view, settings), absolute_ = settings.absolute_gradients;
+  drawn_ = false;
+  frame_ = frame_of(view, settings);
+  absolute_ = settings.absolute_gradients;
   reserve_image();
   project();
   sort_by_depth();
@@ -160,11 +171,17 @@ void Engine::launch_loss(const u8* photo, float ssim_weight, bool with_gradient)
   const Grid grid = {blocks_of(size_t(frame_.width), kLossWide), blocks_of(size_t(frame_.height), kLossHigh), 3};
   LossArguments a = {};
   std::copy(window.taps, window.taps + kWindowRadius + 1, a.taps);
-  a.width = frame_.width, a.height = frame_.height, a.render = images_.colour.data(), a.photo = photo;
-  a.ssim_weight = float(-double(ssim_weight) / (3.0 * double(pixels))),
+  a.width = frame_.width;
+  a.height = frame_.height;
+  a.render = images_.colour.data();
+  a.photo = photo;
+  a.ssim_weight = float(-double(ssim_weight) / (3.0 * double(pixels)));
   a.l1_weight = float((1 - double(ssim_weight)) / (3.0 * double(pixels)));
   a.sums = images_.loss_sums.at_least(2 * size_t(grid.x) * grid.y * grid.z);
-  if (with_gradient) a.maps = images_.maps.at_least(9 * pixels), a.gradient = images_.gradient.at_least(3 * pixels);
+  if (with_gradient) {
+    a.maps = images_.maps.at_least(9 * pixels);
+    a.gradient = images_.gradient.at_least(3 * pixels);
+  }
   card_.launch(Card::k_loss_values, grid, kThreads, a);
   if (with_gradient) card_.launch(Card::k_loss_gradient, grid, kThreads, a);
 }
@@ -198,22 +215,34 @@ LossValues Engine::loss(const u8* photo, float ssim_weight, float* gradient) {
 }
 
 // ---- backward ----------------------------------------------------------------------------------------------------
-// Whenever a picture needs more room than any before: it needs no gradients, and so looking takes no more than learning.
+// Whenever a picture needs more room than any before: it needs no gradients, and so looking takes no more than
+// learning.
 void Engine::release_gradients() {
-  slots_.release(), touched_.release(), images_.gradient.release(), images_.maps.release();
+  slots_.release();
+  touched_.release();
+  images_.gradient.release();
+  images_.maps.release();
 }
 void Engine::reserve_gradients() {
-  slots_.at_least(size_t(pair_capacity_) * kSlotWidth), touched_.at_least(pair_capacity_);
+  slots_.at_least(size_t(pair_capacity_) * kSlotWidth);
+  touched_.at_least(pair_capacity_);
 }
 
 void Engine::blend_backward(const float* colour_gradient, const float* transmittance_gradient) {
   const size_t tiles = size_t(frame_.tile_columns) * frame_.tile_rows;
   reserve_gradients();
   BlendArguments a = {};
-  a.frame = frame_, a.splats = splats_.data(), a.begins = begins_.data(), a.pairs = by_tile_.values,
+  a.frame = frame_;
+  a.splats = splats_.data();
+  a.begins = begins_.data();
+  a.pairs = by_tile_.values;
   a.pair_rows = pair_rows_.data();
-  a.colour = images_.colour.data(), a.transmittance = images_.transmittance.data(), a.ends = ends_.data();
-  a.colour_gradient = colour_gradient, a.transmittance_gradient = transmittance_gradient, a.slots = slots_.data(),
+  a.colour = images_.colour.data();
+  a.transmittance = images_.transmittance.data();
+  a.ends = ends_.data();
+  a.colour_gradient = colour_gradient;
+  a.transmittance_gradient = transmittance_gradient;
+  a.slots = slots_.data();
   a.touched = touched_.data();
   card_.fill(touched_.data(), counters_.pairs, 0);
   card_.launch(absolute_ ? Card::k_blend_backward_absolute : Card::k_blend_backward, {blocks_of(tiles, kTilesPerBlock)},
@@ -222,13 +251,23 @@ void Engine::blend_backward(const float* colour_gradient, const float* transmitt
 
 UpdateArguments Engine::update_arguments(const Adam* adam) {
   UpdateArguments a = {};
-  a.frame = frame_, a.pending = pending_, a.with_step = adam != nullptr, a.counters = counters_on_card_.data(),
+  a.frame = frame_;
+  a.pending = pending_;
+  a.with_step = adam != nullptr;
+  a.counters = counters_on_card_.data();
   a.stopped = stopped_.data();
   if (adam) a.adam = *adam;
-  a.rows = rows_.data(), a.tiles = tiles_.data(), a.first_pair = first_pair_.data(), a.splats = splats_.data(),
-  a.slots = slots_.data(), a.touched = touched_.data();
-  a.geometry = table_.geometry.data(), a.harmonics = table_.harmonics.data(), a.moments = table_.moments.data();
-  a.first_moments = table_.first_moments.data(), a.second_moments = table_.second_moments.data();
+  a.rows = rows_.data();
+  a.tiles = tiles_.data();
+  a.first_pair = first_pair_.data();
+  a.splats = splats_.data();
+  a.slots = slots_.data();
+  a.touched = touched_.data();
+  a.geometry = table_.geometry.data();
+  a.harmonics = table_.harmonics.data();
+  a.moments = table_.moments.data();
+  a.first_moments = table_.first_moments.data();
+  a.second_moments = table_.second_moments.data();
   return a;
 }
 
@@ -256,17 +295,22 @@ void Engine::gradients(const float* colour_gradient, const float* transmittance_
       absolute(arena_, "gradients");
   CardBuffer<u8> visible(arena_, "gradients");
   UpdateArguments a = update_arguments(nullptr);
-  a.geometry_gradient = geometry.at_least(n * kGeometryWidth),
+  a.geometry_gradient = geometry.at_least(n * kGeometryWidth);
   a.harmonics_gradient = harmonics.at_least(n * kHarmonicsWidth);
-  a.mean2d = mean2d.at_least(2 * n), a.absolute = absolute.at_least(n), a.visible = visible.at_least(n);
-  card_.fill(a.geometry_gradient, n * kGeometryWidth, 0), card_.fill(a.harmonics_gradient, n * kHarmonicsWidth, 0);
-  card_.fill(a.mean2d, 2 * n, 0), card_.fill(a.absolute, n, 0), card_.fill(a.visible, n, 0);
+  a.mean2d = mean2d.at_least(2 * n);
+  a.absolute = absolute.at_least(n);
+  a.visible = visible.at_least(n);
+  card_.fill(a.geometry_gradient, n * kGeometryWidth, 0);
+  card_.fill(a.harmonics_gradient, n * kHarmonicsWidth, 0);
+  card_.fill(a.mean2d, 2 * n, 0);
+  card_.fill(a.absolute, n, 0);
+  card_.fill(a.visible, n, 0);
   card_.launch(Card::k_gradients, {blocks_of(counters_.visible, kUpdateThreads)}, kUpdateThreads, a);
-  card_.to_host(out.geometry, static_cast<const float*>(a.geometry_gradient), n * kGeometryWidth),
-      card_.to_host(out.harmonics, static_cast<const float*>(a.harmonics_gradient), n * kHarmonicsWidth);
-  card_.to_host(out.mean2d, static_cast<const float*>(a.mean2d), 2 * n),
-      card_.to_host(out.absolute, static_cast<const float*>(a.absolute), n),
-      card_.to_host(out.visible, static_cast<const u8*>(a.visible), n);
+  card_.to_host(out.geometry, static_cast<const float*>(a.geometry_gradient), n * kGeometryWidth);
+  card_.to_host(out.harmonics, static_cast<const float*>(a.harmonics_gradient), n * kHarmonicsWidth);
+  card_.to_host(out.mean2d, static_cast<const float*>(a.mean2d), 2 * n);
+  card_.to_host(out.absolute, static_cast<const float*>(a.absolute), n);
+  card_.to_host(out.visible, static_cast<const u8*>(a.visible), n);
   card_.synchronize();
 }
 
@@ -290,7 +334,8 @@ u32 Engine::train_step(const View& view, const Settings& settings, HostPhoto pho
 
 std::vector<Report> Engine::reports(bool all) {
   if (all && steps_reported_ < steps_) {
-    card_.use(), card_.synchronize();
+    card_.use();
+    card_.synchronize();
     while (steps_reported_ < steps_) reports_.push_back(reports_on_their_way_[steps_reported_++ % kReports]);
   }
   return std::exchange(reports_, {});

@@ -86,7 +86,8 @@ Engine::Engine(std::shared_ptr<OpenedCard> opened)
       ages_taken_(card_.driver()) {
   card_.fill(stopped_.at_least(1), 1, 0);
   card_.record(ages_taken_);
-  report_.at_least(kReports), counters_on_card_.at_least(1);
+  report_.at_least(kReports);
+  counters_on_card_.at_least(1);
 }
 
 // In whatever thread: buffers are freed in the context of this one.
@@ -95,7 +96,9 @@ Engine::~Engine() { card_.driver().cuCtxSetCurrent(card_.context()); }
 void Engine::upload(u32 count, const HostRows& rows, bool trainable) {
   require(count < kVisible, "more Gaussians than rows can be numbered");
   card_.use();
-  table_.count = count, table_.trainable = trainable, drawn_ = false;
+  table_.count = count;
+  table_.trainable = trainable;
+  drawn_ = false;
   for (const Part& part : parts_of(table_, rows))
     card_.to_card(part.on_card.at_least(count * part.width), static_cast<const float*>(part.on_host),
                   count * part.width);
@@ -115,7 +118,8 @@ void Engine::download(u32 first, u32 count, const HostRows& rows) {
 
 void Engine::set_pending(int step, const Rates& rates, const float* by_age) {
   card_.use();
-  pending_ = {}, owed_.clear();
+  pending_ = {};
+  owed_.clear();
   if (!by_age) return;
   require(table_.trainable, "a table without moments owes nothing");
   const size_t floats = 4 * kPendingAges;
@@ -130,11 +134,22 @@ void Engine::set_pending(int step, const Rates& rates, const float* by_age) {
 
 void Engine::release_workspace() {
   card_.synchronize();
-  drawn_ = false, pair_capacity_ = 0;
-  depth_sort_.release(), pair_sort_.release(), scan_.release();
-  splats_.release(), slots_.release(), depths_.release(), tiles_.release(), keys_.release(), rows_.release(),
-      offsets_.release();
-  first_pair_.release(), pair_keys_.release(), pair_rows_.release(), touched_.release();
+  drawn_ = false;
+  pair_capacity_ = 0;
+  depth_sort_.release();
+  pair_sort_.release();
+  scan_.release();
+  splats_.release();
+  slots_.release();
+  depths_.release();
+  tiles_.release();
+  keys_.release();
+  rows_.release();
+  offsets_.release();
+  first_pair_.release();
+  pair_keys_.release();
+  pair_rows_.release();
+  touched_.release();
 }
 
 }  // namespace splat::card

@@ -1,6 +1,7 @@
 // The plan of the city: a grid of streets, and what stands between them. Everything is a hash of seed and place.
 //
-// Block (i, j) lies between the streets i and i + 1, j and j + 1, whatever the size: a larger city has the same blocks and more.
+// Block (i, j) lies between the streets i and i + 1, j and j + 1, whatever the size: a larger city has the same
+// blocks and more.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// What the surfaces of the city look like. Patterns finer than a pixel give way to their mean, as a lens would show them.
+// What the surfaces of the city look like. Patterns finer than a pixel give way to their mean, as a lens would show
+// them.
 #pragma once
 
 #include <cstdint>

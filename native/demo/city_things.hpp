@@ -42,7 +42,8 @@ struct Things {
 
 Things build_city(const Plan& plan);
 
-// ---- parts of it -------------------------------------------------------------------------------------------------------
+// ---- parts of it
+// -------------------------------------------------------------------------------------------------------
 struct Lot {
     Vec3 centre;  // of the house, on the ground
     Frame frame;  // `ahead` looks to the street

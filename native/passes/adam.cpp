@@ -53,7 +53,8 @@ void settle(ThreadPool& pool, Table& table) {
     for (int j = 0; j < kOptimized; j++) {
       float drift = j < 3 ? owed.mean_drift : owed.drift;
       p[j] -= m[j] * (pending.rates[j] * drift);
-      m[j] *= decay1, m[kSecondGeometry + j] *= decay2;
+      m[j] *= decay1;
+      m[kSecondGeometry + j] *= decay2;
     }
     p[kLastUpdate] = float(pending.step);
     f8 h[chunks];

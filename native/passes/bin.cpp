@@ -100,7 +100,8 @@ void bin(Engine& engine) {
     begins[tile] = total;
     for (int k = 0; k < parts; k++) {
       uint32_t n = part[k].counts[tile];
-      part[k].counts[tile] = total, total += n;
+      part[k].counts[tile] = total;
+      total += n;
     }
   }
   begins[tiles] = engine.pair_count = total;

@@ -75,13 +75,20 @@ INLINE void gather_item(const Engine& engine, State& state, const Batch& batch, 
         f8 gr = load(pixel[kRed]), gg = load(pixel[kGreen]), gb = load(pixel[kBlue]);
         f8 by_weight = red * gr + green * gg + blue * gb, behind = load(pixel[kBehind]) - weight * by_weight;
         store(pixel[kBehind], behind);
-        sum.red += weight * gr, sum.green += weight * gg, sum.blue += weight * gb;
+        sum.red += weight * gr;
+        sum.green += weight * gg;
+        sum.blue += weight * gb;
         f8 q = weight * (by_weight - behind / left);
         if (Kind != kSmooth) q = keep_where(value <= cap, q);  // the cap has no slope
-        if (Kind == kSteep)
-          q0 += q, q1 += q * e, q2 += q * e * e;
-        else
-          q0 += q, q1 += q0, q2 += q1;
+        if (Kind == kSteep) {
+          q0 += q;
+          q1 += q * e;
+          q2 += q * e * e;
+        } else {
+          q0 += q;
+          q1 += q0;
+          q2 += q1;
+        }
         if (Absolute) {
           f8 by_y = per_e * e, by_x = per_dx * dx - batch.tilt[k] * by_y;
           sum.absolute += absolute(q * by_x) * half_x + absolute(q * by_y) * half_y;
@@ -93,14 +100,21 @@ INLINE void gather_item(const Engine& engine, State& state, const Batch& batch, 
     q2 = after * (q1 - about_after) + 2.f * q2 - about_after;
   }
   f8 qx = q0 * dx;
-  sum.q += q0, sum.qx += qx, sum.qe += q1, sum.qxx += qx * dx, sum.qxe += q1 * dx, sum.qee += q2;
+  sum.q += q0;
+  sum.qx += qx;
+  sum.qe += q1;
+  sum.qxx += qx * dx;
+  sum.qxe += q1 * dx;
+  sum.qee += q2;
 }
 
 template <bool Absolute>
 INLINE void store_pair(float* out, const Sums& s) {
   const f8 eight[8] = {s.red, s.green, s.blue, s.q, s.qx, s.qe, s.qxx, s.qxe};
   store(out, sums_of(eight));
-  out[8] = sum_of(s.qee), out[9] = Absolute ? sum_of(s.absolute) : 0, out[10] = out[11] = 0;
+  out[8] = sum_of(s.qee);
+  out[9] = Absolute ? sum_of(s.absolute) : 0;
+  out[10] = out[11] = 0;
 }
 
 template <bool Absolute, bool Cut>
@@ -119,7 +133,8 @@ void blend_tile(Engine& engine, const Inputs& in, int tile) {
   for (int n, count; i < end; i += n, items += count) {
     n = int(end - i < kBatch ? end - i : kBatch);
     look_ahead(pairs, i + kBatch, end, [&](Pair pair) {
-      __builtin_prefetch(&splats[pair.place]), __builtin_prefetch(gradients + size_t(pair.slot) * kPairWidth, 1);
+      __builtin_prefetch(&splats[pair.place]);
+      __builtin_prefetch(gradients + size_t(pair.slot) * kPairWidth, 1);
     });
     f8 g[8], g2[8];
     gather_batch(splats, pairs + i, n, x0 + 0.5f, y0 + 0.5f, batch, g, g2);

@@ -97,12 +97,14 @@ void blend_tile(Engine& engine, int tile, float* color, float* transmittance) {
 void blend_forward(Engine& engine, float* color, float* transmittance) {
   const int tiles = engine.tile_columns * engine.tile_rows;
   engine.tile_end.at_least(tiles);
-  engine.items.at_least(size_t(engine.pair_count) * kStrips), engine.item_counts.at_least(engine.pair_count);
+  engine.items.at_least(size_t(engine.pair_count) * kStrips);
+  engine.item_counts.at_least(engine.pair_count);
   with_end_of_light(engine.settings, [&](auto cut) {
     constexpr bool Cut = decltype(cut)::value;
     engine.pool.each(tiles, [&](int tile, int) { blend_tile<Cut>(engine, tile, color, transmittance); });
   });
-  engine.color = color, engine.transmittance = transmittance;
+  engine.color = color;
+  engine.transmittance = transmittance;
 }
 
 }  // namespace splat::SPLAT_LEVEL

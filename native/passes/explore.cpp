@@ -30,7 +30,8 @@ INLINE void two_normals(u8 one, u8 two, f8& a, f8& b) {
   f8 sine = -2.5052108e-8f * x2 + 2.7557319e-6f;
   sine = ((((sine * x2 - 1.9841270e-4f) * x2 + 8.3333333e-3f) * x2 - 1.6666667e-1f) * x2 + 1.f) * x;
   f8 cosine = square_root(maximum(1.f - sine * sine, all(0.f)));
-  a = radius * sine, b = (f8)((u8)(radius * cosine) ^ (two << 31));
+  a = radius * sine;
+  b = (f8)((u8)(radius * cosine) ^ (two << 31));
 }
 
 // Adam's share of a constant gradient g: beside the gradients it remembers (second), g counts in the root too.
@@ -94,10 +95,12 @@ void explore(ThreadPool& pool, Table& table, const Exploration& e) {
       for (int j = 0; j < 3; j++) scale[j] = exp2_of(clamp(column[kLogScale + j] * kLog2E, all(-60.f), all(60.f)));
       pull(e, table.pending, moment, opacity, scale, column);
       add_noise(e, numbers, opacity, scale, column);
-      transpose(column), transpose(column + 8);
+      transpose(column);
+      transpose(column + 8);
       for (int l = 0; l < n; l++) {
         float* row = table.geometry + size_t(i + l) * kGeometryWidth;
-        store(row, column[l]), store(row + 8, column[8 + l]);
+        store(row, column[l]);
+        store(row + 8, column[8 + l]);
       }
     }
   });

@@ -1,10 +1,14 @@
 // Pass 5: L1 and SSIM with their gradient. Both the value and the gradient are separable 11-tap windows with zero
-// padding: of the images' moments first, then of SSIM's derivatives with respect to these moments. Of either only as many
-// rows exist as two windows one below the other need; they slide down the image in the second-level cache. Two at a time,
+// padding: of the images' moments first, then of SSIM's derivatives with respect to these moments. Of either only as
+// many
+// rows exist as two windows one below the other need; they slide down the image in the second-level cache. Two at a
+// time,
 // because fetching them from there is what takes longest.
 //
-// With an exposure, what is compared is the picture's colours times a matrix. They are made where a row is taken and the
-// matrix's gradient is summed up where a row's gradient is made, so that neither costs another walk over the image. The way
+// With an exposure, what is compared is the picture's colours times a matrix. They are made where a row is taken and
+// the
+// matrix's gradient is summed up where a row's gradient is made, so that neither costs another walk over the image.
+// The way
 // back to the picture's own colours needs all three channels; in a training step the next pass goes it, tile by tile.
 #include "../engine.hpp"
 #include "../unmix.hpp"
@@ -37,7 +41,8 @@ struct Window {  // symmetric: tap[k] serves both sides
 };
 constexpr Window window;
 
-// The last rows of something that is made row by row. A row has all planes for eight pixels, then for the next eight, so that
+// The last rows of something that is made row by row. A row has all planes for eight pixels, then for the next eight,
+// so that
 // there is one stream to follow; beyond the width there are zeros up to a whole vector.
 struct Sliding {
   int stride;
@@ -52,7 +57,8 @@ struct Sliding {
   }
 };
 
-// Of a row, an odd number of cache lines: the rows of a window then do not meet in the same sets of the first-level cache.
+// Of a row, an odd number of cache lines: the rows of a window then do not meet in the same sets of the first-level
+// cache.
 INLINE int stride_for(int vectors, int planes) { return ((vectors * planes * 8 + 15) / 16 | 1) * 16; }
 
 struct Rows {  // sums down a window, plane by plane, with zero margins, so that the window across needs no borders
@@ -200,8 +206,10 @@ INLINE void gradient_row(const Image& image, int y, const float* moments, const 
     for (int c = 0; c < 4; c++) sums[c] += sum_of(parts[c]);
 }
 
-// A block of rows; gradient is null if only the sums are wanted. A row's gradient needs the derivatives five rows further
-// down, and these the images another five: so far a row lags behind the last one taken. Unless the block before was done just
+// A block of rows; gradient is null if only the sums are wanted. A row's gradient needs the derivatives five rows
+// further
+// down, and these the images another five: so far a row lags behind the last one taken. Unless the block before was
+// done just
 // now, as many rows above it are taken first.
 template <bool Exposed>
 LossValue do_block(Image& image, int block, bool anew, Rows* rows, Weights weights, float* gradient,
@@ -218,7 +226,8 @@ LossValue do_block(Image& image, int block, bool anew, Rows* rows, Weights weigh
     if (gradient) down<kMaps>(image.maps, image.width, rows);
     for (int r = 0; r < kAtOnce && y + r < end; r++) {
       const float* moments = image.moments.row[2 * kRadius - lag + r];
-      sums.ssim += image.similarities[(y + r) % kRing], sums.l1 += l1_row(image.width, moments);
+      sums.ssim += image.similarities[(y + r) % kRing];
+      sums.l1 += l1_row(image.width, moments);
       if (gradient) gradient_row<Exposed>(image, y + r, moments, rows[r], weights, gradient, exposure_sums);
     }
   }
@@ -269,7 +278,8 @@ LossValue loss_of(Engine& engine, int width, int height, const float* render, co
     Rows rows[kAtOnce] = {{first_row, stride}, {first_row + row_floats, stride}};
     for (int before = -1, k; (k = next_block()) >= 0; before = k) {
       const size_t channel = size_t(k / blocks) * plane;
-      image.render = render + channel, image.photo = photo + channel;
+      image.render = render + channel;
+      image.photo = photo + channel;
       if (Exposed) {
         for (int c = 0; c < 3; c++) image.planes[c] = render + c * plane;
         memcpy(image.mix, exposure->transform + 4 * (k / blocks), sizeof image.mix);
@@ -280,8 +290,12 @@ LossValue loss_of(Engine& engine, int width, int height, const float* render, co
     }
   });
   LossValue value{0, 0};
-  for (int k = 0; k < 3 * blocks; k++) value.ssim += sums[k].ssim, value.l1 += sums[k].l1;
-  value.ssim /= 3.0 * plane, value.l1 /= 3.0 * plane;
+  for (int k = 0; k < 3 * blocks; k++) {
+    value.ssim += sums[k].ssim;
+    value.l1 += sums[k].l1;
+  }
+  value.ssim /= 3.0 * plane;
+  value.l1 /= 3.0 * plane;
   if (!Exposed) return value;
   for (double& entry : exposure->gradient) entry = 0;
   for (int k = 0; k < 3 * blocks; k++)

@@ -58,20 +58,25 @@ INLINE void emit(Engine& engine, const uint32_t* rows, const f8* column, const P
       all(0), all(0), half_width, half_height, column[0], column[1],          column[2], column[kLastUpdate]};
   f8 pairs = to_float(column1 - column0 + 1) * to_float(row1 - row0 + 1);  // binning looks closer at large ones
   f8 box[8] = {(f8)(column0 | column1 << 16), (f8)(row0 | row1 << 16), o.tz, (f8)truncate(pairs)};
-  transpose(part), transpose(part + 8), transpose(box);
+  transpose(part);
+  transpose(part + 8);
+  transpose(box);
   Chunk& sums = places.sums;
   for (; mask; mask &= mask - 1) {
     const int l = __builtin_ctz(mask), k = sums.count++;
     float* splat = &places.splats[k].x;
     TileBox& tiles = places.boxes[k];
-    store(splat, part[l]), store(splat + 8, part[8 + l]);
+    store(splat, part[l]);
+    store(splat + 8, part[8 + l]);
     memcpy(&tiles, &box[l], sizeof(TileBox));
     const uint32_t depth = tiles.slot;  // its place on the way
     tiles.slot = uint32_t(sums.slots);
-    places.rows[k] = rows[l], places.keys[k] = uint64_t(depth) << 32 | (places.first + uint32_t(k));
-    sums.nearest = depth < sums.nearest ? depth : sums.nearest,
+    places.rows[k] = rows[l];
+    places.keys[k] = uint64_t(depth) << 32 | (places.first + uint32_t(k));
+    sums.nearest = depth < sums.nearest ? depth : sums.nearest;
     sums.farthest = depth > sums.farthest ? depth : sums.farthest;
-    sums.tile_rows += tiles.row1 - tiles.row0 + 1, sums.slots += tiles.pairs;
+    sums.tile_rows += tiles.row1 - tiles.row0 + 1;
+    sums.slots += tiles.pairs;
   }
 }
 
@@ -147,7 +152,8 @@ Frustum frustum_of(const Camera& camera, const Settings& settings, const Pending
     f.per_radius[side] = kSigmas * focal[axis] * stretch[axis];
   }
   for (int k = 0; k < 3; k++) f.normal[4][k] = W[6 + k];
-  f.offset[4] = t[2] - kNear + away, f.per_radius[4] = 0;
+  f.offset[4] = t[2] - kNear + away;
+  f.per_radius[4] = 0;
   return f;
 }
 
@@ -206,17 +212,23 @@ void project(Engine& engine) {
   const int count = engine.table.count, chunks = engine.chunk_count = (count + kChunk - 1) / kChunk;
   engine.tile_columns = (engine.camera.width + kTile - 1) / kTile;
   engine.tile_rows = (engine.camera.height + kTile - 1) / kTile;
-  engine.splats.at_least(count), engine.boxes.at_least(count), engine.rows.at_least(count);
+  engine.splats.at_least(count);
+  engine.boxes.at_least(count);
+  engine.rows.at_least(count);
   for (auto& keys : engine.depth_keys) keys.at_least(count);
   Chunk* chunk = engine.chunks.at_least(chunks);
   const Frustum frustum = frustum_of(engine.camera, engine.settings, engine.table.pending);
   constexpr void (*by_degree[])(Engine&, const Frustum&, int) = {project_chunk<0>, project_chunk<1>, project_chunk<2>,
                                                                  project_chunk<3>};
   engine.pool.each(chunks, [&](int k, int) { by_degree[engine.settings.sh_degree](engine, frustum, k); });
-  engine.visible_count = 0, engine.tile_rows_touched = 0, engine.slot_count = 0;
-  engine.nearest = UINT32_MAX, engine.farthest = 0;
+  engine.visible_count = 0;
+  engine.tile_rows_touched = 0;
+  engine.slot_count = 0;
+  engine.nearest = UINT32_MAX;
+  engine.farthest = 0;
   for (int k = 0; k < chunks; k++) {
-    engine.visible_count += chunk[k].count, engine.tile_rows_touched += size_t(chunk[k].tile_rows);
+    engine.visible_count += chunk[k].count;
+    engine.tile_rows_touched += size_t(chunk[k].tile_rows);
     chunk[k].first_slot = engine.slot_count;
     engine.slot_count += chunk[k].slots;  // whoever calls must stop if they are more than kMostSlots
     engine.nearest = chunk[k].nearest < engine.nearest ? chunk[k].nearest : engine.nearest;

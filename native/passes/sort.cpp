@@ -29,7 +29,8 @@ void sort_digit(ThreadPool& pool, int parts, uint32_t* histograms, Digit digit, 
     for (int part = 0; part < parts; part++) {
       uint32_t& slot = histograms[part * kMostValues + value];
       uint32_t n = slot;
-      slot = total, total += n;
+      slot = total;
+      total += n;
     }
   pool.each(parts, [&](int part, int) {
     uint32_t* next = histograms + part * kMostValues;

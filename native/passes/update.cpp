@@ -8,7 +8,8 @@ namespace {
 
 constexpr int kRowsPerTask = 512;
 
-// Visible rows of one task that some pixel really saw. What lies hidden behind others has no gradient at all: for it this step
+// Visible rows of one task that some pixel really saw. What lies hidden behind others has no gradient at all: for it
+// this step
 // is one more of those that lazy Adam makes up for later, and its 700 bytes stay untouched.
 struct SeenRows {
   int count = 0;
@@ -23,7 +24,8 @@ struct Eight {                // the last one repeats its last row in the idle l
 
 INLINE Eight rows_at(const SeenRows& seen, int begin) {
   Eight e;
-  e.at = begin, e.count = seen.count - begin < 8 ? seen.count - begin : 8;
+  e.at = begin;
+  e.count = seen.count - begin < 8 ? seen.count - begin : 8;
   for (int l = 0; l < 8; l++) e.rows[l] = seen.rows[begin + (l < e.count ? l : e.count - 1)];
   for (int l = 0; l < 8; l++) e.next[l] = seen.rows[begin + 8 + l < seen.count ? begin + 8 + l : seen.count - 1];
   return e;
@@ -39,14 +41,22 @@ INLINE void find_seen(const Engine& engine, const Chunk& chunk, uint32_t begin, 
     const TileBox& box = engine.boxes.data()[place];
     const float* pair = engine.pair_gradients.data() + (chunk.first_slot + box.slot) * kPairWidth;
     f8 head = all(0.f), tail = all(0.f);
-    if (__builtin_expect(box.pairs > 0, 1)) head = load(pair), tail = load(pair + 4);  // most have just one
-    for (uint32_t k = 1; k < box.pairs; k++)
-      head += load(pair + k * kPairWidth), tail += load(pair + k * kPairWidth + 4);
+    // most have just one
+    if (__builtin_expect(box.pairs > 0, 1)) {
+      head = load(pair);
+      tail = load(pair + 4);
+    }
+    for (uint32_t k = 1; k < box.pairs; k++) {
+      head += load(pair + k * kPairWidth);
+      tail += load(pair + k * kPairWidth + 4);
+    }
     if (!sign_bits((head != 0.f) | (tail != 0.f))) {
       hidden(row);
       continue;
     }
-    seen.rows[seen.count] = row, seen.places[seen.count] = place, seen.head[seen.count] = head,
+    seen.rows[seen.count] = row;
+    seen.places[seen.count] = place;
+    seen.head[seen.count] = head;
     seen.tail[seen.count++] = tail;
   }
 }
@@ -56,10 +66,12 @@ INLINE PairSums pair_sums(const Engine& engine, const SeenRows& seen, const Eigh
   int32_t bits[8];
   for (int l = 0; l < 8; l++) {
     const int k = e.at + (l < e.count ? l : e.count - 1);
-    head[l] = seen.head[k], tail[l] = seen.tail[k];
+    head[l] = seen.head[k];
+    tail[l] = seen.tail[k];
     bits[l] = int32_t(engine.splats.data()[seen.places[k]].clamped_channels);
   }
-  transpose(head), transpose(tail);
+  transpose(head);
+  transpose(tail);
   i8 flags;
   memcpy(&flags, bits, sizeof flags);
   for (int c = 0; c < 3; c++) unclamped[c] = keep_where((flags & (1 << c)) == 0, all(1.f));
@@ -78,7 +90,10 @@ struct Loaded {
 INLINE void store_triples(const f8* column, float (*row)[4]) {
   i8 quad[4] = {(i8)column[0], (i8)column[1], (i8)column[2], i8{}};
   transpose_quads(quad);
-  for (int l = 0; l < 4; l++) memcpy(row[l], &quad[l], 16), memcpy(row[l + 4], (const char*)&quad[l] + 16, 16);
+  for (int l = 0; l < 4; l++) {
+    memcpy(row[l], &quad[l], 16);
+    memcpy(row[l + 4], (const char*)&quad[l] + 16, 16);
+  }
 }
 
 // Five arrays are too many for the processor to see coming what it will read, so the next eight rows are asked for
@@ -176,7 +191,8 @@ INLINE void adam_harmonics(const Engine& engine, const Eight& e, const AdamStep&
   if (coefficients > 8) transpose(basis + 8);
   const float dc = step.rate_dc, rest = step.rate_rest;
   float first_decay[8], second_decay[8];
-  store(first_decay, in.owed.first_decay), store(second_decay, in.owed.second_decay);
+  store(first_decay, in.owed.first_decay);
+  store(second_decay, in.owed.second_decay);
   for (int l = 0; l < e.count; l++) {
     const size_t at = size_t(e.rows[l]) * kHarmonicsWidth;
     const float decay1 = first_decay[l], decay2 = second_decay[l];
@@ -192,19 +208,23 @@ INLINE void adam_harmonics(const Engine& engine, const Eight& e, const AdamStep&
             *v = table.harmonics_second + at + 8 * k;
       f8 first = load(m), second = load(v), rate = k ? all(rest) : f8{dc, dc, dc, rest, rest, rest, rest, rest};
       f8 step_at_rate_1 = descent(constants, gradient[k], decay1, decay2, first, second);
-      store(m, first), store(v, second), store(p, in.rows[6 * l + k] - rate * step_at_rate_1);
+      store(m, first);
+      store(v, second);
+      store(p, in.rows[6 * l + k] - rate * step_at_rate_1);
     }
   }
 }
 
 // Without a step only the statistics are written: rows stay as far behind as they were.
 INLINE void store_geometry(const Table& table, const Eight& e, bool whole, f8* column) {
-  transpose(column), transpose(column + 8);
+  transpose(column);
+  transpose(column + 8);
   for (int l = 0; l < e.count; l++) {
     float* row = table.geometry + size_t(e.rows[l]) * kGeometryWidth;
-    if (whole)
-      store(row, column[l]), store(row + 8, column[8 + l]);
-    else
+    if (whole) {
+      store(row, column[l]);
+      store(row + 8, column[8 + l]);
+    } else
       memcpy(row + kGradientSum, (const float*)&column[8 + l] + (kGradientSum - 8), 3 * sizeof(float));
   }
 }
@@ -214,7 +234,9 @@ INLINE void differentiate(const Engine& engine, const SeenRows& seen, const Eigh
                           Gradient& g) {
   f8 unclamped[3];
   sums = pair_sums(engine, seen, e, unclamped);
-  g.color[0] = sums.red * unclamped[0], g.color[1] = sums.green * unclamped[1], g.color[2] = sums.blue * unclamped[2];
+  g.color[0] = sums.red * unclamped[0];
+  g.color[1] = sums.green * unclamped[1];
+  g.color[2] = sums.blue * unclamped[2];
   store_triples(g.color, in.color);
   load_rows<Degree>(engine, e, in);
   projection_gradient(engine, in.column, sums, in.light, g);
@@ -267,7 +289,8 @@ void gradients_degree(Engine& engine, const GradientArrays& out) {
           for (int j = 0; j < kOptimized; j++) out.geometry[row * kGeometryWidth + j] = g.column[j][l];
           for (int k = 0; k < 3 * coefficients_of(Degree); k++)
             out.harmonics[row * kHarmonicsWidth + k] = g.basis[k / 3][l] * g.color[k % 3][l];
-          out.mean2d[2 * row] = g.mean2d[0][l] * half_x, out.mean2d[2 * row + 1] = g.mean2d[1][l] * half_y;
+          out.mean2d[2 * row] = g.mean2d[0][l] * half_x;
+          out.mean2d[2 * row + 1] = g.mean2d[1][l] * half_y;
           out.mean2d_absolute[row] = sums.absolute[l];
           out.visible[row] = true;
         }

@@ -11,7 +11,10 @@ static std::atomic<int> checks{0}, failures{0};  // some tests check from severa
 
 void check(bool condition, const char* what) {
   checks++;
-  if (!condition) failures++, std::printf("FAILED: %s\n", what);
+  if (!condition) {
+    failures++;
+    std::printf("FAILED: %s\n", what);
+  }
 }
 
 static int report(const Kernels* const* list, int sets) {

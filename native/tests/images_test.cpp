@@ -10,10 +10,13 @@ struct Picture {
 
 Picture picture_of(const Kernels& kernels, const Table& table, int width, int height) {
   Engine engine(2);
-  engine.table = table, engine.camera = camera_of(width, height, 0.4f);
+  engine.table = table;
+  engine.camera = camera_of(width, height, 0.4f);
   for (int k = 0; k < 3; k++) engine.settings.background[k] = 0.25f * float(k + 1);
   Picture picture{Floats(3 * size_t(width) * height), Floats(size_t(width) * height)};
-  kernels.project(engine), kernels.sort_by_depth(engine), kernels.bin(engine);
+  kernels.project(engine);
+  kernels.sort_by_depth(engine);
+  kernels.bin(engine);
   kernels.blend_forward(engine, picture.color.data(), picture.transmittance.data());
   return picture;
 }
@@ -35,7 +38,10 @@ void lazy_rows_look_like_settled_ones(const Kernels& kernels) {
   Model model(300, false);
   for (size_t i = 0; i < model.moments.size(); i++)
     model.moments[i] = i % kGeometryMomentsWidth < kSecondGeometry ? 0.5f : 1.f;
-  for (size_t i = 0; i < model.first.size(); i++) model.first[i] = -0.5f, model.second[i] = 1;
+  for (size_t i = 0; i < model.first.size(); i++) {
+    model.first[i] = -0.5f;
+    model.second[i] = 1;
+  }
   for (int i = 0; i < 300; i++) model.geometry[size_t(i) * kGeometryWidth + kLastUpdate] = float(i % 7);
   Table table = model.table(600);  // some ages lie beyond the table of ages
   for (float& rate : table.pending.rates) rate = 0.2f;
@@ -59,7 +65,10 @@ void the_loss_of_equal_images_is_zero(const Kernels& kernels) {
     const size_t values = 3 * size_t(size[0]) * size[1];
     Floats render(values), gradient(values);
     std::vector<uint8_t> photo(values);
-    for (size_t i = 0; i < values; i++) photo[i] = uint8_t(i * 37), render[i] = float(photo[i]) * (1.f / 255.f);
+    for (size_t i = 0; i < values; i++) {
+      photo[i] = uint8_t(i * 37);
+      render[i] = float(photo[i]) * (1.f / 255.f);
+    }
     Engine one(1), three(3);
     const LossValue equal =
         kernels.loss(one, size[0], size[1], render.data(), photo.data(), 0.2f, gradient.data(), nullptr);
@@ -80,7 +89,10 @@ void an_exposure_is_applied_to_the_picture(const Kernels& kernels) {
   const size_t plane = size_t(width) * height;
   Floats render(3 * plane), gradient(3 * plane), own(3 * plane), mixed(3 * plane);
   std::vector<uint8_t> photo(3 * plane);
-  for (size_t i = 0; i < 3 * plane; i++) photo[i] = uint8_t(i * 37), render[i] = float(i * 53 % 101) * 0.01f;
+  for (size_t i = 0; i < 3 * plane; i++) {
+    photo[i] = uint8_t(i * 37);
+    render[i] = float(i * 53 % 101) * 0.01f;
+  }
   Engine one(1), three(3);
   Exposure identity = {{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}, {}};
   const LossValue plain = kernels.loss(one, width, height, render.data(), photo.data(), 0.2f, own.data(), nullptr);
@@ -93,7 +105,10 @@ void an_exposure_is_applied_to_the_picture(const Kernels& kernels) {
   check(equal && apart < 1e-5f / float(3 * plane), "the identity changes nothing");
   for (int c = 0; c < 3; c++) {
     double sum = 0, constant = 0;
-    for (size_t i = 0; i < plane; i++) sum += double(own[c * plane + i]) * render[i], constant += own[c * plane + i];
+    for (size_t i = 0; i < plane; i++) {
+      sum += double(own[c * plane + i]) * render[i];
+      constant += own[c * plane + i];
+    }
     check(std::fabs(identity.gradient[4 * c] - sum) < 1e-5 && std::fabs(identity.gradient[4 * c + 3] - constant) < 1e-5,
           "an exposure's gradient is a sum over pixels");
   }

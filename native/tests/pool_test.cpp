@@ -19,7 +19,8 @@ void every_index_is_somebodys() {
             strays++;
             continue;
           }
-          taken[size_t(index)]++, breaks += index != before + 1;
+          taken[size_t(index)]++;
+          breaks += index != before + 1;
           for (volatile int idle = worker == 1 ? 3000 : 0; idle > 0;)
             idle = idle - 1;  // a slow one, from which others must take
         }

@@ -35,8 +35,8 @@ void neighbours_are_the_nearest() {
     const Floats points = points_of(count, 3);
     Floats one(size_t(count), -1), three = one;
     ThreadPool alone(1), pool(3);
-    neighbour_distance(alone, count, points.data(), one.data()),
-        neighbour_distance(pool, count, points.data(), three.data());
+    neighbour_distance(alone, count, points.data(), one.data());
+    neighbour_distance(pool, count, points.data(), three.data());
     for (int i = 0; i<count; i += count> 1000 ? 7 : 1)
       check(std::fabs(one[size_t(i)] - plain_neighbour_distance(points, size_t(i))) < 1e-4f,
             "neighbours are the nearest");
@@ -47,12 +47,14 @@ void neighbours_are_the_nearest() {
 void rows_move_in_morton_order() {
   for (int count : {0, 1, 2, 500, 20000}) {
     Floats points = points_of(count, 4);
-    if (count > 100)
-      points[33] = std::numeric_limits<float>::quiet_NaN(), points[66] = std::numeric_limits<float>::infinity();
+    if (count > 100) {
+      points[33] = std::numeric_limits<float>::quiet_NaN();
+      points[66] = std::numeric_limits<float>::infinity();
+    }
     std::vector<int64_t> order(size_t(count), -1), other = order;
     ThreadPool alone(1), pool(5);
-    morton_order(alone, count, points.data(), 3, order.data()),
-        morton_order(pool, count, points.data(), 3, other.data());
+    morton_order(alone, count, points.data(), 3, order.data());
+    morton_order(pool, count, points.data(), 3, other.data());
     check(order == other, "the Morton order is the same for any number of threads");
     Bools zeroed(points.size() / 3);
     for (int i = 3; i < count; i += 11) zeroed[size_t(i)] = 1;

@@ -13,7 +13,8 @@ LazyAdam lazy_adam() {
   LazyAdam adam;
   adam.settle_interval = kSettleInterval;
   for (int age = 0; age < kPendingAges; age++) {
-    adam.first_decay[age] = std::pow(0.9f, float(age)), adam.second_decay[age] = std::pow(0.999f, float(age));
+    adam.first_decay[age] = std::pow(0.9f, float(age));
+    adam.second_decay[age] = std::pow(0.999f, float(age));
     adam.fading[age] = age ? std::pow(0.9, age) * std::pow(0.999, -0.5 * age) : 0;
   }
   return adam;
@@ -71,7 +72,9 @@ class Training {
  private:
   static Rates rates(int number) {
     Rates now = kRates;
-    now.mean *= std::pow(0.9, number), now.scale *= number > 6 ? 0.5 : 1;  // what is owed must follow both
+    // what is owed must follow both
+    now.mean *= std::pow(0.9, number);
+    now.scale *= number > 6 ? 0.5 : 1;
     return now;
   }
   static ExposureStep exposure_step(int number) {  // every third step without
@@ -83,8 +86,10 @@ class Training {
     return table;
   }
   void look(int number, float background) {
-    engine_.table = model_table(), engine_.camera = camera_of(kWidth, kHeight, 0.4f * number);
-    engine_.settings.sh_degree = number % 4, engine_.settings.absolute_gradients = true;
+    engine_.table = model_table();
+    engine_.camera = camera_of(kWidth, kHeight, 0.4f * number);
+    engine_.settings.sh_degree = number % 4;
+    engine_.settings.absolute_gradients = true;
     engine_.settings.light_cut = number % 3 == 1 ? 0.02f : 0.f;
     for (float& channel : engine_.settings.background) channel = background;
   }
@@ -127,7 +132,8 @@ void the_mean_exposure_stays() {
 
 void a_bad_loss_changes_nothing() {
   Training training(2);
-  training.step(1), training.step(2);
+  training.step(1);
+  training.step(2);
   const Floats before = training.result();
   check(!training.step(3, std::numeric_limits<float>::quiet_NaN()).finite,
         "a picture without numbers has no finite loss");
@@ -140,7 +146,8 @@ void an_account_goes_round() {
   check(!one.pending().by_age, "before the first step nothing is owed");
   for (int number = 0; number < 7; number++) one.advance(kRates);
   other.restore(one.steps, &one.rates, one.drifts);
-  one.advance(kRates), other.advance(kRates);
+  one.advance(kRates);
+  other.advance(kRates);
   check(!std::memcmp(one.drifts, other.drifts, sizeof one.drifts) && other.steps == 8,
         "a restored account goes on alike");
   check(one.drifts[0] == 0 && one.drifts[3] > one.drifts[2], "age 0 owes nothing, older rows owe more");

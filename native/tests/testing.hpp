@@ -42,9 +42,13 @@ struct Model {
     std::normal_distribution<float> normal;
     for (int i = 0; i < n; i++) {
       float* g = &geometry[size_t(i) * kGeometryWidth];
-      for (int k = 0; k < 3; k++) g[kMean + k] = normal(random), g[kLogScale + k] = -3 + normal(random);
+      for (int k = 0; k < 3; k++) {
+        g[kMean + k] = normal(random);
+        g[kLogScale + k] = -3 + normal(random);
+      }
       for (int k = 0; k < 4; k++) g[kRotation + k] = normal(random);
-      g[kOpacityLogit] = 2 * normal(random), g[kFilter] = 0.01f;
+      g[kOpacityLogit] = 2 * normal(random);
+      g[kFilter] = 0.01f;
       if (awkward) spoil(i, g);
     }
     for (float& h : harmonics) h = 0.3f * normal(random);
@@ -56,12 +60,18 @@ struct Model {
 
   Table table(int step) {
     Table t;
-    t.count = count, t.geometry = geometry.data(), t.harmonics = harmonics.data();
-    t.geometry_moments = moments.data(), t.harmonics_first = first.data(), t.harmonics_second = second.data();
+    t.count = count;
+    t.geometry = geometry.data();
+    t.harmonics = harmonics.data();
+    t.geometry_moments = moments.data();
+    t.harmonics_first = first.data();
+    t.harmonics_second = second.data();
     if (step > 0) {
-      t.pending.step = step, t.pending.by_age = owed.data();
+      t.pending.step = step;
+      t.pending.by_age = owed.data();
       for (float& rate : t.pending.rates) rate = 1e-3f;
-      t.pending.rate_dc = 1e-3f, t.pending.rate_rest = 1e-4f;
+      t.pending.rate_dc = 1e-3f;
+      t.pending.rate_rest = 1e-4f;
     }
     return t;
   }
@@ -85,15 +95,22 @@ inline Camera camera_of(int width, int height, float turn) {
   std::memcpy(c.rotation, rotation, sizeof rotation);
   c.translation[2] = 4;
   for (int k = 0; k < 3; k++) c.position[k] = -rotation[6 + k] * 4;
-  c.fx = c.fy = float(width), c.cx = 0.5f * width, c.cy = 0.5f * height, c.width = width, c.height = height;
-  c.slope_low_x = -0.65f, c.slope_high_x = 0.65f, c.slope_low_y = -0.65f * height / width,
+  c.fx = c.fy = float(width);
+  c.cx = 0.5f * width;
+  c.cy = 0.5f * height;
+  c.width = width;
+  c.height = height;
+  c.slope_low_x = -0.65f;
+  c.slope_high_x = 0.65f;
+  c.slope_low_y = -0.65f * height / width;
   c.slope_high_y = 0.65f * height / width;
   return c;
 }
 
 inline AdamStep adam_step(int number) {
   AdamStep adam;
-  adam.number = number, adam.rate_dc = adam.rate_rest = 1e-3f,
+  adam.number = number;
+  adam.rate_dc = adam.rate_rest = 1e-3f;
   adam.second_correction = 1 / std::sqrt(1 - std::pow(0.999f, float(number)));
   for (float& rate : adam.rates) rate = 1e-3f;
   return adam;

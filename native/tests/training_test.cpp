@@ -24,10 +24,14 @@ class Trainer {
         photo_(3 * pixels(), 128) {}
 
   void forward(int number) {
-    engine_.table = model_.table(number - 1), engine_.camera = camera_of(case_.width, case_.height, 0.5f * number);
-    engine_.settings.sh_degree = case_.degree, engine_.settings.absolute_gradients = case_.absolute;
+    engine_.table = model_.table(number - 1);
+    engine_.camera = camera_of(case_.width, case_.height, 0.5f * number);
+    engine_.settings.sh_degree = case_.degree;
+    engine_.settings.absolute_gradients = case_.absolute;
     engine_.settings.light_cut = number % 2 ? 0.f : 0.02f;
-    kernels_.project(engine_), kernels_.sort_by_depth(engine_), kernels_.bin(engine_);
+    kernels_.project(engine_);
+    kernels_.sort_by_depth(engine_);
+    kernels_.bin(engine_);
     kernels_.blend_forward(engine_, color_.data(), transmittance_.data());
     const LossValue value = kernels_.loss(engine_, case_.width, case_.height, color_.data(), photo_.data(), 0.2f,
                                           gradient_.data(), nullptr);
@@ -50,7 +54,8 @@ class Trainer {
     kernels_.gradients(engine_, {geometry.data(), harmonics.data(), mean2d.data(), absolute.data(),
                                  reinterpret_cast<bool*>(visible.data())});
     kernels_.adam(engine_.pool, engine_.table, geometry.data(), harmonics.data(), adam_step(number));
-    keep(mean2d), keep(absolute);
+    keep(mean2d);
+    keep(absolute);
   }
   void settle(int number) {
     Table table = model_.table(number);
@@ -59,7 +64,8 @@ class Trainer {
   void explore() {
     Exploration exploration;
     for (uint32_t k = 0; k < 5; k++) exploration.keys[k] = k + 1;
-    exploration.noise = 100, exploration.opacity_weight = exploration.scale_weight = 0.01f,
+    exploration.noise = 100;
+    exploration.opacity_weight = exploration.scale_weight = 0.01f;
     exploration.opacity_distance = exploration.scale_distance = 1e-3f;
     Table table = model_.table(6);
     kernels_.explore(engine_.pool, table, exploration);
@@ -70,12 +76,16 @@ class Trainer {
     morton_order(engine_.pool, n, model_.geometry.data(), kGeometryWidth, order.data());
     Bools fresh;
     for (int i = 0; i < n; i++)
-      for (int copy = 0; copy < (i % 5 == 0 ? 0 : i % 3 == 0 ? 2 : 1); copy++)
-        source.push_back(order[size_t(i)]), fresh.push_back(copy == 1);
+      for (int copy = 0; copy < (i % 5 == 0 ? 0 : i % 3 == 0 ? 2 : 1); copy++) {
+        source.push_back(order[size_t(i)]);
+        fresh.push_back(copy == 1);
+      }
     model_.count = int(source.size());
-    take(model_.geometry, kGeometryWidth, source, nullptr), take(model_.harmonics, kHarmonicsWidth, source, nullptr);
+    take(model_.geometry, kGeometryWidth, source, nullptr);
+    take(model_.harmonics, kHarmonicsWidth, source, nullptr);
     take(model_.moments, kGeometryMomentsWidth, source, &fresh);
-    take(model_.first, kHarmonicsWidth, source, &fresh), take(model_.second, kHarmonicsWidth, source, &fresh);
+    take(model_.first, kHarmonicsWidth, source, &fresh);
+    take(model_.second, kHarmonicsWidth, source, &fresh);
   }
   Floats result() {
     for (const Floats* part : {&model_.geometry, &model_.harmonics, &model_.moments, &model_.first, &model_.second,
@@ -105,9 +115,14 @@ class Trainer {
 
 Floats trained(const Kernels& kernels, int threads, const Case& c) {
   Trainer trainer(kernels, threads, c);
-  trainer.step(1, true), trainer.step(2, false), trainer.step(3, true);  // rows unseen in 3 owe a step in 4
+  // rows unseen in 3 owe a step in 4
+  trainer.step(1, true);
+  trainer.step(2, false);
+  trainer.step(3, true);
   trainer.densify();
-  trainer.step(4, true), trainer.unfused_step(5, true), trainer.step(6, true);
+  trainer.step(4, true);
+  trainer.unfused_step(5, true);
+  trainer.step(6, true);
   trainer.explore();
   trainer.settle(6);
   return trainer.result();
@@ -143,10 +158,13 @@ void engines_do_not_disturb_each_other(const Kernels& kernels) {
 void fused_and_unfused_steps_agree(const Kernels& kernels) {
   const Case c{300, 60, 44, 3, false};
   Trainer fused(kernels, 2, c), unfused(kernels, 2, c);
-  fused.step(1, true), unfused.unfused_step(1);
+  fused.step(1, true);
+  unfused.unfused_step(1);
   const size_t parameters = 300 * (kGeometryWidth + kHarmonicsWidth), extra = 3 * 300;  // what unfused kept before them
   Floats a = fused.result(), b = unfused.result();
-  a.resize(parameters), b.erase(b.begin(), b.begin() + extra), b.resize(parameters);
+  a.resize(parameters);
+  b.erase(b.begin(), b.begin() + extra);
+  b.resize(parameters);
   for (Floats* part : {&a, &b})
     for (int i = 0; i < 300; i++)
       for (int k : {kGradientSum, kAbsoluteSum, kVisits, kLastUpdate})

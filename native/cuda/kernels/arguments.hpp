@@ -32,7 +32,8 @@ struct Frame {
   int width, height, compensate, sh_degree, tile_columns, tile_rows;
 };
 
-// Half-spaces n.mean + d + r radius > 0 outside of which nothing can be seen, whatever a row owes (native/passes/project.cpp).
+// Half-spaces n.mean + d + r radius > 0 outside of which nothing can be seen, whatever a row owes
+// (native/passes/project.cpp).
 struct Frustum {
   float normal[5][3], offset[5], per_radius[5], growth;
 };

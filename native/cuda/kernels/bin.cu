@@ -1,4 +1,5 @@
-// Pass 3: what is visible, together; then for each tile the Gaussians that reach it, front to back. Pairs are emitted in
+// Pass 3: what is visible, together; then for each tile the Gaussians that reach it, front to back. Pairs are emitted
+// in
 // the order of depth and sorted by tile, which keeps that order. A pair is its number at emission, which is also its
 // gradient's slot: a Gaussian's slots follow each other.
 #include "block.hpp"
@@ -15,12 +16,18 @@ KERNEL(kThreads, count_rows, CountArguments) {
   for (int k = 0; k < kItems; k++) {
     const u32 row = row_of_item(k), tiles = row < a.count ? fetch(a.tiles, row) : 0;
     if (!(tiles & kVisible)) continue;
-    visible++, pairs += tiles & ~kVisible, farthest = max(farthest, fetch(a.depths, row));
+    visible++;
+    pairs += tiles & ~kVisible;
+    farthest = max(farthest, fetch(a.depths, row));
   }
-  visible = block_sum(visible), pairs = block_sum(pairs);
+  visible = block_sum(visible);
+  pairs = block_sum(pairs);
   farthest = block_reduce(farthest, [](u32 x, u32 y) { return max(x, y); });
-  if (threadIdx.x == 0)
-    store(a.visible, blockIdx.x, visible), store(a.pairs, blockIdx.x, pairs), store(a.farthest, blockIdx.x, farthest);
+  if (threadIdx.x == 0) {
+    store(a.visible, blockIdx.x, visible);
+    store(a.pairs, blockIdx.x, pairs);
+    store(a.farthest, blockIdx.x, farthest);
+  }
 }
 
 KERNEL(kThreads, count_top, CountArguments) {
@@ -30,8 +37,11 @@ KERNEL(kThreads, count_top, CountArguments) {
     const u32 i = base + threadIdx.x;
     u32 all;
     const u32 before = block_scan(i < a.blocks ? load(a.visible, i) : 0u, all);
-    if (i < a.blocks)
-      store(a.visible, i, carry + before), pairs += fetch(a.pairs, i), farthest = max(farthest, fetch(a.farthest, i));
+    if (i < a.blocks) {
+      store(a.visible, i, carry + before);
+      pairs += fetch(a.pairs, i);
+      farthest = max(farthest, fetch(a.farthest, i));
+    }
     carry += all;
   }
   pairs = block_sum(pairs);
@@ -47,7 +57,8 @@ KERNEL(kThreads, compact, CountArguments) {
   for (int k = 0; k < kItems; k++) {
     const u32 row = row_of_item(k);
     if (row >= a.count || !(fetch(a.tiles, row) & kVisible)) continue;
-    store(a.keys, at, fetch(a.depths, row) - kNearBits), store(a.rows, at, row);
+    store(a.keys, at, fetch(a.depths, row) - kNearBits);
+    store(a.rows, at, row);
     at++;
   }
 }
@@ -55,10 +66,14 @@ KERNEL(kThreads, compact, CountArguments) {
 constexpr u32 kManyTiles = 32;  // from so many on a Gaussian's pairs are written by the whole warp
 
 INLINE void store_pair(const EmitArguments& a, u32 at, u32 end, u32 tile, u32 row) {
-  if (at < end) store(a.keys, at, tile), store(a.pair_rows, at, row);
+  if (at < end) {
+    store(a.keys, at, tile);
+    store(a.pair_rows, at, row);
+  }
 }
 
-// Writes as many pairs as project has counted, neither more nor fewer, whatever is found here: every slot has its owner.
+// Writes as many pairs as project has counted, neither more nor fewer, whatever is found here: every slot has its
+// owner.
 // Should some be missing, theirs lie in a tile behind the last, which nobody draws.
 KERNEL(kThreads, emit, EmitArguments) {
   const u32 i = thread_number(), visible = fetch(&a.counters->visible, 0),

@@ -1,5 +1,6 @@
 // Passes 4 and 6: blending forward and backward, both front to back. One warp a tile of 16 x 16 pixels, eight pixels a
-// lane, one in each subtile of 8 x 4. 32 pairs at a time come into shared memory with a mask of the subtiles they reach;
+// lane, one in each subtile of 8 x 4. 32 pairs at a time come into shared memory with a mask of the subtiles they
+// reach;
 // the warp walks those that reach any.
 #include "ellipse.hpp"
 
@@ -34,7 +35,8 @@ INLINE u32 load_batch(const BlendArguments& a, const Tile& tile, u32 i, u32 end,
     const Splat s = fetch_splat(a.splats, fetch(a.pair_rows, pair));
     const int at = warp_number() * kBatch + lane_number();
     mask = subtile_mask(s, float(tile.x0), float(tile.y0));
-    centres[at] = s.centre, colours[at] = s.colour;
+    centres[at] = s.centre;
+    colours[at] = s.colour;
     shapes[at] = make_float4(s.shape.x, s.shape.y, __uint_as_float(mask), __uint_as_float(pair));
   }
   const u32 reaching = __ballot_sync(kAllLanes, mask != 0);
@@ -88,7 +90,9 @@ KERNEL(kBlendThreads, blend_forward, BlendArguments) {
         bool alive;
         const float weight = weight_of(value, f.max_alpha, T[k], rest, alive);
         T[k] = alive ? rest : -fabsf(T[k]);
-        red[k] += weight * colour.x, green[k] += weight * colour.y, blue[k] += weight * colour.z;
+        red[k] += weight * colour.x;
+        green[k] += weight * colour.y;
+        blue[k] += weight * colour.z;
       }
     }
     __syncwarp();
@@ -114,9 +118,11 @@ INLINE float exchanged(bool upper, float a, float b, int distance) {
 INLINE float transposed_sum(const float* v, int lane) {
   float u[5], w[3], x[2];
   UNROLL for (int i = 0; i < 5; i++) u[i] = exchanged(lane & 16, v[2 * i], v[2 * i + 1], 16);
-  w[0] = exchanged(lane & 8, u[0], u[1], 8), w[1] = exchanged(lane & 8, u[2], u[3], 8),
+  w[0] = exchanged(lane & 8, u[0], u[1], 8);
+  w[1] = exchanged(lane & 8, u[2], u[3], 8);
   w[2] = u[4] + __shfl_xor_sync(kAllLanes, u[4], 8);
-  x[0] = exchanged(lane & 4, w[0], w[1], 4), x[1] = w[2] + __shfl_xor_sync(kAllLanes, w[2], 4);
+  x[0] = exchanged(lane & 4, w[0], w[1], 4);
+  x[1] = w[2] + __shfl_xor_sync(kAllLanes, w[2], 4);
   const float y = exchanged(lane & 2, x[0], x[1], 2);
   return y + __shfl_xor_sync(kAllLanes, y, 1);
 }
@@ -132,10 +138,13 @@ struct Pixels {
 INLINE void load_pixels(const BlendArguments& a, const Tile& tile, Pixels& p) {
   const Frame& f = a.frame;
   UNROLL for (int k = 0; k < kSubtiles; k++) {
-    p.T[k] = -1.f, p.behind[k] = p.red[k] = p.green[k] = p.blue[k] = 0.f;
+    p.T[k] = -1.f;
+    p.behind[k] = p.red[k] = p.green[k] = p.blue[k] = 0.f;
     if (tile.x(k) >= f.width || tile.y(k) >= f.height) continue;
     const size_t at = size_t(tile.y(k)) * f.width + tile.x(k), green = tile.plane + at, blue = 2 * tile.plane + at;
-    p.T[k] = 1.f, p.red[k] = fetch(a.colour_gradient, at), p.green[k] = fetch(a.colour_gradient, green),
+    p.T[k] = 1.f;
+    p.red[k] = fetch(a.colour_gradient, at);
+    p.green[k] = fetch(a.colour_gradient, green);
     p.blue[k] = fetch(a.colour_gradient, blue);
     p.behind[k] = p.red[k] * load(a.colour, at) + p.green[k] * load(a.colour, green) + p.blue[k] * load(a.colour, blue);
     if (a.transmittance_gradient) p.behind[k] += fetch(a.transmittance_gradient, at) * load(a.transmittance, at);
@@ -172,11 +181,15 @@ INLINE void blend_backward_tile(const BlendArguments& a) {
         any |= weight > 0.f;
         const float by_weight = colour.x * p.red[k] + colour.y * p.green[k] + colour.z * p.blue[k];
         p.behind[k] -= weight * by_weight;
-        red += weight * p.red[k], green += weight * p.green[k], blue += weight * p.blue[k];
+        red += weight * p.red[k];
+        green += weight * p.green[k];
+        blue += weight * p.blue[k];
         float q = weight * (by_weight - p.behind[k] * inverse(rest));
         q = value <= f.max_alpha ? q : 0.f;  // the cap has no slope
         const float qe = q * e;
-        q0[k & 1] += q, q1[k & 1] += qe, q2 += qe * e;
+        q0[k & 1] += q;
+        q1[k & 1] += qe;
+        q2 += qe * e;
         if (Absolute) {
           const float by_y = (2 / kLog2E) * shape.y * e, by_x = (2 / kLog2E) * shape.x * c.dx[k & 1] - centre.z * by_y;
           absolute += fabsf(q * by_x) * (0.5f * f.width) + fabsf(q * by_y) * (0.5f * f.height);

@@ -41,7 +41,8 @@ INLINE T block_scan(T value, T& total) {
   total = 0;
   UNROLL for (int w = 0; w < kWarps; w++) {
     const T sum = of_warp[w];
-    before += w < warp_number() ? sum : 0, total += sum;
+    before += w < warp_number() ? sum : 0;
+    total += sum;
   }
   return before + inclusive - value;
 }

@@ -15,7 +15,8 @@ INLINE Splat fetch_splat(const float* splats, u32 row) {
 }
 
 // A float whose operations are the ones that IEEE 754 prescribes to the last bit, each rounded by itself: nothing is
-// fused and no special function is asked. Two kernels that compute the same with it find the same, whoever compiled them.
+// fused and no special function is asked. Two kernels that compute the same with it find the same, whoever compiled
+// them.
 struct Exact {
   float value;
   INLINE Exact(float v) : value(v) {}
@@ -45,7 +46,8 @@ INLINE Exact root(Exact x) {
 }
 
 // The ellipse seen row by row: x = lean dy +- sqrt((reach - along dy^2) inverse). A little too wide is fine: each pixel
-// decides for itself whether alpha reaches 1/255. Number is float where speed counts, Exact where two kernels must agree.
+// decides for itself whether alpha reaches 1/255. Number is float where speed counts, Exact where two kernels must
+// agree.
 template <class Number>
 struct Spans {
   Number lean, along, inverse, extreme, reach, slack, half_height;
@@ -101,7 +103,8 @@ INLINE u32 subtile_mask(const Splat& s, float x0, float y0) {
     const float low = y0 + 4 * j + 0.5f - s.centre.y;
     float left, right;
     const bool there = span(spans, low, low + 3.f, left, right);
-    left += s.centre.x - x0, right += s.centre.x - x0;
+    left += s.centre.x - x0;
+    right += s.centre.x - x0;
     if (there && left <= 7.5f && right >= 0.5f) mask |= 1u << (2 * j);
     if (there && left <= 15.5f && right >= 8.5f) mask |= 2u << (2 * j);
   }

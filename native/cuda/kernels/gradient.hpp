@@ -22,9 +22,16 @@ INLINE bool gather(const UpdateArguments& a, u32 row, PairSums& s) {
     if (!fetch(a.touched, pair)) continue;
     const float* slot = a.slots + size_t(pair) * kSlotWidth;
     const float4 head = fetch4(slot, 0), middle = fetch4(slot, 1);
-    s.red += head.x, s.green += head.y, s.blue += head.z, s.q += head.w;
-    s.qx += middle.x, s.qe += middle.y, s.qxx += middle.z, s.qxe += middle.w;
-    s.qee += fetch(slot, 8), s.absolute += fetch(slot, 9);
+    s.red += head.x;
+    s.green += head.y;
+    s.blue += head.z;
+    s.q += head.w;
+    s.qx += middle.x;
+    s.qe += middle.y;
+    s.qxx += middle.z;
+    s.qxe += middle.w;
+    s.qee += fetch(slot, 8);
+    s.absolute += fetch(slot, 9);
   }
   const float sums[10] = {s.red, s.green, s.blue, s.q, s.qx, s.qe, s.qxx, s.qxe, s.qee, s.absolute};
   bool any = false;
@@ -47,9 +54,13 @@ INLINE void footprint_gradient(const Frame& f, const Projection& o, const SlopeS
   float s00 = 0.5f * slope.uu, s01 = 0.5f * slope.uv, s11 = 0.5f * slope.vv, weight = 0.f, along0[3], along1[3];
   if (f.compensate) {  // ln rho = (ln det_before - ln det_after) / 2
     const float half = divide(0.5f * q, o.det_after);
-    s00 -= half * o.c, s01 += half * o.b, s11 -= half * o.a, weight = divide(q, fmaxf(o.det_before, 1e-30f));
+    s00 -= half * o.c;
+    s01 += half * o.b;
+    s11 -= half * o.a;
+    weight = divide(q, fmaxf(o.det_before, 1e-30f));
   }
-  cross3(o.foot + 3, o.normal, along0), cross3(o.normal, o.foot, along1);
+  cross3(o.foot + 3, o.normal, along0);
+  cross3(o.normal, o.foot, along1);
   UNROLL for (int j = 0; j < 3; j++) {
     out[j] = 2 * (s00 * o.foot[j] + s01 * o.foot[3 + j]) + weight * along0[j];
     out[3 + j] = 2 * (s01 * o.foot[j] + s11 * o.foot[3 + j]) + weight * along1[j];
@@ -95,7 +106,8 @@ INLINE void direction_gradient(const float* d, const float* e, float* g) {
 INLINE void harmonics_gradient(const UpdateArguments& a, const float* mean, u32 row, int age, const PairSums& s,
                                Gradient& g) {
   const u32 clamp_bits = __float_as_uint(fetch(a.splats, size_t(row) * kSplatWidth + 11));
-  g.colour[0] = clamp_bits & 1 ? 0.f : s.red, g.colour[1] = clamp_bits & 2 ? 0.f : s.green,
+  g.colour[0] = clamp_bits & 1 ? 0.f : s.red;
+  g.colour[1] = clamp_bits & 2 ? 0.f : s.green;
   g.colour[2] = clamp_bits & 4 ? 0.f : s.blue;
   float d[3], inverse_length, e[16] = {}, along[3];
   view_direction(a.frame, mean, d, inverse_length);
@@ -114,11 +126,13 @@ INLINE void differentiate(const UpdateArguments& a, const float* column, u32 row
   Projection o;
   project_row(f, column, o);
   const SlopeSums slope = slope_sums(o, s);
-  g.mean2d[0] = slope.u, g.mean2d[1] = slope.v;
+  g.mean2d[0] = slope.u;
+  g.mean2d[1] = slope.v;
   float by_foot[6], by_screen[6], by_axes[9];
   footprint_gradient(f, o, slope, s.q, by_foot);
   UNROLL for (int i = 0; i < 3; i++) {
-    by_screen[i] = dot3(by_foot, o.axes + 3 * i), by_screen[3 + i] = dot3(by_foot + 3, o.axes + 3 * i);
+    by_screen[i] = dot3(by_foot, o.axes + 3 * i);
+    by_screen[3 + i] = dot3(by_foot + 3, o.axes + 3 * i);
     UNROLL for (int j = 0; j < 3; j++) by_axes[3 * i + j] = o.screen[i] * by_foot[j] + o.screen[3 + i] * by_foot[3 + j];
   }
   mean_gradient(f, o, by_screen, g.mean2d, g.column + kMean);

@@ -1,4 +1,5 @@
-// Growth: which rows ask for more detail, which go, and where the others and their children come to lie. The same rules as
+// Growth: which rows ask for more detail, which go, and where the others and their children come to lie. The same
+// rules as
 // densify/ in Python, which is its twin: adaptive.py, division.py, prune.py, densifier.py, surgery.py.
 #include "block.hpp"
 #include "random.hpp"
@@ -41,7 +42,8 @@ INLINE float mean_over_visits(float total, float visits) {
   return is_finite(mean) ? mean : 0.f;
 }
 
-// The row as it is once it is settled. Harmonics are finite then if they are now: a step that breaks moments breaks both.
+// The row as it is once it is settled. Harmonics are finite then if they are now: a step that breaks moments breaks
+// both.
 INLINE Row current_row(const GrowthArguments& a, u32 row, u32& behind) {
   Row g = load_row(a.geometry, row);
   behind = u32(age_of(a.pending, g.v[kLastUpdate]));
@@ -83,7 +85,8 @@ KERNEL(kThreads, growth_look, GrowthArguments) {
     // before anything else is looked at: fewer registers
     const bool gone_child = largest_scale_of_children(a, g.v + kLogScale, scale) > a.size_limit;
     const bool faint = is_faint(g.v, a.harmonics, row, a.lowest_logit), chosen = gradient >= a.threshold;
-    store(a.gradient, row, gradient), store(a.absolute, row, absolute);
+    store(a.gradient, row, gradient);
+    store(a.absolute, row, absolute);
     store(a.flags, row,
           (chosen ? kChosen : 0u) | (faint || scale > a.size_limit ? kGone : 0u) |
               (scale <= a.small_limit ? kSmall : 0u) | (faint || gone_child ? kGoneChild : 0u) |
@@ -99,7 +102,8 @@ KERNEL(kThreads, quantile_begin, GrowthArguments) {
   sum_counts(a, totals);
   if (threadIdx.x) return;
   GrowthState state = {};
-  state.candidates = totals[0], state.selecting = a.by_absolute ? kSelectAmong : kSelectNothing;
+  state.candidates = totals[0];
+  state.selecting = a.by_absolute ? kSelectAmong : kSelectNothing;
   state.position = __dmul_rn(__dadd_rn(1.0, -(double(totals[0]) / double(a.count))), double(a.count - 1));
   const double low = floor(state.position);
   state.rank = low > 0 ? u64(low) : 0;
@@ -125,8 +129,12 @@ KERNEL(kThreads, growth_choose, GrowthArguments) {
     const bool chosen = flags & kChosen, gone = flags & kGone, wasted = flags & (flags & kSmall ? kGone : kGoneChild),
                eligible = chosen && !gone;
     const u64 bits = u64(__double_as_longlong(urgency_of(a, row, level)));
-    store(a.keys, row, eligible ? ~bits & (kNoKey >> 1) : kNoKey), store(a.flags, row, flags);
-    counts[0] = chosen, counts[1] = !gone, counts[2] = chosen && !wasted, counts[3] = chosen && gone && !wasted,
+    store(a.keys, row, eligible ? ~bits & (kNoKey >> 1) : kNoKey);
+    store(a.flags, row, flags);
+    counts[0] = chosen;
+    counts[1] = !gone;
+    counts[2] = chosen && !wasted;
+    counts[3] = chosen && gone && !wasted;
     counts[4] = eligible;
   }
   store_counts(a, counts);
@@ -137,8 +145,11 @@ KERNEL(kThreads, growth_budget, GrowthArguments) {
   sum_counts(a, totals);
   if (threadIdx.x) return;
   GrowthState state = {};
-  state.level = load(&a.state->level, 0), state.position = load(&a.state->position, 0);
-  state.candidates = totals[0], state.stay = totals[1], state.wanted = totals[2] + totals[3],
+  state.level = load(&a.state->level, 0);
+  state.position = load(&a.state->position, 0);
+  state.candidates = totals[0];
+  state.stay = totals[1];
+  state.wanted = totals[2] + totals[3];
   state.eligible = totals[4];
   state.room = a.budget > state.stay ? a.budget - state.stay : 0;
   const bool binds = a.budget != kNoBudget && u64(state.stay) + state.wanted > a.budget;
@@ -170,7 +181,11 @@ KERNEL(kThreads, growth_decide, GrowthArguments) {
     const bool clone = chosen && small, split = chosen && !small;
     const u32 keeps = !split && !gone, clones = clone && !gone, splits = split && !gone_child;
     store(a.flags, row, flags | keeps << kKeepShift | clones << kCloneShift | splits << kSplitShift);
-    counts[0] = keeps, counts[1] = clones, counts[2] = splits, counts[3] = clone, counts[4] = split;
+    counts[0] = keeps;
+    counts[1] = clones;
+    counts[2] = splits;
+    counts[3] = clone;
+    counts[4] = split;
     counts[5] = (gone && !split) + (gone && clone) + 2 * (gone_child && split);
   }
   store_counts(a, counts);
@@ -180,8 +195,12 @@ KERNEL(kThreads, growth_total, GrowthArguments) {
   const u32 clones = sum_of_counts(a, 3), splits = sum_of_counts(a, 4), pruned = sum_of_counts(a, 5);
   if (threadIdx.x) return;
   GrowthState* s = a.state;
-  store(&s->kept, 0, kept), store(&s->cloned, 0, cloned), store(&s->split, 0, split);
-  store(&s->chosen_clones, 0, clones), store(&s->chosen_splits, 0, splits), store(&s->pruned, 0, pruned);
+  store(&s->kept, 0, kept);
+  store(&s->cloned, 0, cloned);
+  store(&s->split, 0, split);
+  store(&s->chosen_clones, 0, clones);
+  store(&s->chosen_splits, 0, splits);
+  store(&s->pruned, 0, pruned);
 }
 
 // ---- the new rows, before their order: kept, clones, first children, second children -----------------------------
@@ -193,9 +212,12 @@ INLINE void place(const GrowthArguments& a, u32 at, u32 row, u32 fresh, u32 behi
 INLINE void current_mean(const GrowthArguments& a, size_t row, u32 behind, float* mean) {
   float4 v = load4(a.geometry, row * 4);
   if (behind) v = settled_geometry(a.pending, 0, v, load4(a.moments, row * 6), owed_at(a.pending, int(behind)));
-  mean[0] = v.x, mean[1] = v.y, mean[2] = v.z;
+  mean[0] = v.x;
+  mean[1] = v.y;
+  mean[2] = v.z;
 }
-// From a parent to its child, in the parent's axes: e ~ N(0, diag(s^2)), or along the longest axis alone. Raw scales: the 3D
+// From a parent to its child, in the parent's axes: e ~ N(0, diag(s^2)), or along the longest axis alone. Raw scales:
+// the 3D
 // filter has no part in this.
 INLINE void drawn_step(const Row& g, u32 row, const u32* keys, float* step) {
   three_exact_normals(row, keys, step);
@@ -248,7 +270,8 @@ KERNEL(kThreads, growth_place, GrowthArguments) {
   }
 }
 
-// Halves get their shape once rows lie in their new place: settled there, which an opacity must be before it is divided.
+// Halves get their shape once rows lie in their new place: settled there, which an opacity must be before it is
+// divided.
 KERNEL(kThreads, cut_children, CutArguments) {
   const size_t row = thread_number();
   if (row >= a.count || fetch(a.order, row) < a.first_child) return;

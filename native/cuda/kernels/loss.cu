@@ -48,7 +48,8 @@ INLINE void filtered(const LossArguments& a, At at, float (*out)[Planes]) {
       if (t <= 2 * kR) upper += tap(a, t) * v;
       if (t >= 1) lower += tap(a, t - 1) * v;
     }
-    out[0][p] = upper, out[1][p] = lower;
+    out[0][p] = upper;
+    out[1][p] = lower;
   }
 }
 
@@ -59,7 +60,8 @@ INLINE float similarity(const float* moments, float* map) {
               d = moments[2] - means + kSteady2;
   const float over = inverse(c * d), s = a * b * over, by_squares = -s * (c * over), by_product = 2 * a * over;
   map[0] = 2 * v * b * over - 2 * u * s * (d * over) - 2 * u * by_squares - v * by_product;
-  map[1] = by_squares, map[2] = by_product;
+  map[1] = by_squares;
+  map[2] = by_product;
   return s;
 }
 
@@ -78,7 +80,10 @@ KERNEL(kThreads, loss_values, LossArguments) {
       a,
       [&](int k, float* v) {
         const float2 h = halo[k];
-        v[0] = h.x, v[1] = h.y, v[2] = h.x * h.x + h.y * h.y, v[3] = h.x * h.y;
+        v[0] = h.x;
+        v[1] = h.y;
+        v[2] = h.x * h.x + h.y * h.y;
+        v[3] = h.x * h.y;
       },
       moments);
   UNROLL for (int i = 0; i < kRowsEach; i++) {
@@ -86,14 +91,19 @@ KERNEL(kThreads, loss_values, LossArguments) {
     if (x >= a.width || y >= a.height) continue;
     float map[kMaps];
     const float2 h = halo[(y - block.y0 + kR) * kHaloWide + x - block.x0 + kR];
-    ssim += similarity(moments[i], map), l1 += fabsf(h.x - h.y);
+    ssim += similarity(moments[i], map);
+    l1 += fabsf(h.x - h.y);
     if (!a.maps) continue;
     const size_t at = kMaps * block.channel + size_t(y) * a.width + x;
     UNROLL for (int p = 0; p < kMaps; p++) store(a.maps, at + p * block.plane, map[p]);
   }
-  l1 = block_sum(l1), ssim = block_sum(ssim);
+  l1 = block_sum(l1);
+  ssim = block_sum(ssim);
   const size_t number = (size_t(blockIdx.z) * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
-  if (threadIdx.x == 0) store(a.sums, 2 * number, l1), store(a.sums, 2 * number + 1, ssim);
+  if (threadIdx.x == 0) {
+    store(a.sums, 2 * number, l1);
+    store(a.sums, 2 * number + 1, ssim);
+  }
 }
 
 KERNEL(kThreads, loss_gradient, LossArguments) {
@@ -125,11 +135,15 @@ KERNEL(kThreads, loss_gradient, LossArguments) {
 // stop this update and all that follow, until the host has looked: the model stays that of the step before.
 KERNEL(kThreads, loss_total, TotalArguments) {
   double l1 = 0, ssim = 0;
-  for (u32 k = threadIdx.x; k < a.blocks; k += kThreads)
-    l1 += double(fetch(a.sums, 2 * size_t(k))), ssim += double(fetch(a.sums, 2 * size_t(k) + 1));
-  l1 = block_sum(l1), ssim = block_sum(ssim);
+  for (u32 k = threadIdx.x; k < a.blocks; k += kThreads) {
+    l1 += double(fetch(a.sums, 2 * size_t(k)));
+    ssim += double(fetch(a.sums, 2 * size_t(k) + 1));
+  }
+  l1 = block_sum(l1);
+  ssim = block_sum(ssim);
   if (threadIdx.x) return;
-  l1 /= a.values, ssim /= a.values;
+  l1 /= a.values;
+  ssim /= a.values;
   const double loss = (1 - a.ssim_weight) * l1 + a.ssim_weight * (1 - ssim);
   const u32 visible = fetch(&a.counters->visible, 0), pairs = fetch(&a.counters->pairs, 0), before = load(a.stopped, 0);
   const u32 stopped = before ? before : !(loss - loss == 0) || pairs > a.capacity ? a.step : 0;

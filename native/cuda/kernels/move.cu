@@ -19,7 +19,10 @@ INLINE void store_bounds(const MortonArguments& a, float* low, float* high) {
   UNROLL for (int k = 0; k < 3; k++) {
     const float least = block_reduce(low[k], [](float x, float y) { return fminf(x, y); });
     const float most = block_reduce(high[k], [](float x, float y) { return fmaxf(x, y); });
-    if (threadIdx.x == 0) store(a.bounds, blockIdx.x * 6 + k, least), store(a.bounds, blockIdx.x * 6 + 3 + k, most);
+    if (threadIdx.x == 0) {
+      store(a.bounds, blockIdx.x * 6 + k, least);
+      store(a.bounds, blockIdx.x * 6 + 3 + k, most);
+    }
   }
 }
 
@@ -31,7 +34,10 @@ KERNEL(kThreads, morton_bounds, MortonArguments) {
     if (row >= a.count) break;
     UNROLL for (int k = 0; k < 3; k++) {
       const float v = fetch(a.means, size_t(row) * a.stride + k);
-      if (is_finite(v)) low[k] = fminf(low[k], v), high[k] = fmaxf(high[k], v);
+      if (is_finite(v)) {
+        low[k] = fminf(low[k], v);
+        high[k] = fmaxf(high[k], v);
+      }
     }
   }
   store_bounds(a, low, high);
@@ -83,7 +89,10 @@ INLINE float4 taken_geometry(const TakeArguments& a, size_t row, u32 k, int age,
   if (place < a.first_child) return v;
   const float* mean = a.means + 3 * size_t(place);
   if (k == 0) v = make_float4(fetch(mean, 0), fetch(mean, 1), fetch(mean, 2), v.w - a.shrink);
-  if (k == 1) v.x -= a.shrink, v.y -= a.shrink;
+  if (k == 1) {
+    v.x -= a.shrink;
+    v.y -= a.shrink;
+  }
   return v;
 }
 

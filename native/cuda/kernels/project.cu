@@ -67,10 +67,12 @@ KERNEL(kProjectThreads, project, ProjectArguments) {
   s.colour = colour_of(a, g.v, row, age);
   u32 pairs = 0;
   each_run(a.frame, s, [&](int, int from, int to) { pairs += u32(to - from + 1); });
-  store4(a.splats, size_t(row) * 3, s.centre), store4(a.splats, size_t(row) * 3 + 1, s.shape),
-      store4(a.splats, size_t(row) * 3 + 2, s.colour);
+  store4(a.splats, size_t(row) * 3, s.centre);
+  store4(a.splats, size_t(row) * 3 + 1, s.shape);
+  store4(a.splats, size_t(row) * 3 + 2, s.colour);
   store(a.depths, row, __float_as_uint(o.t[2]));
-  // Visible, as the CPU engine counts it, even if no pixel centre lies inside: then it has no pair, and a visit all the same.
+  // Visible, as the CPU engine counts it, even if no pixel centre lies inside: then it has no pair, and a visit all
+  // the same.
   store(a.tiles, row, pairs | kVisible);
 }
 

@@ -11,7 +11,10 @@ INLINE Row load_row(const float* geometry, size_t row) {
   Row r;
   UNROLL for (int k = 0; k < 4; k++) {
     const float4 q = load4(geometry, row * 4 + k);
-    r.v[4 * k] = q.x, r.v[4 * k + 1] = q.y, r.v[4 * k + 2] = q.z, r.v[4 * k + 3] = q.w;
+    r.v[4 * k] = q.x;
+    r.v[4 * k + 1] = q.y;
+    r.v[4 * k + 2] = q.z;
+    r.v[4 * k + 3] = q.w;
   }
   return r;
 }
@@ -46,7 +49,10 @@ INLINE void catch_up(const Pending& p, const float4& owed, const float* first, f
 INLINE void load_first_moments(const float* moments, size_t row, float* first) {  // twelve; the last one is padding
   UNROLL for (int k = 0; k < 3; k++) {
     const float4 m = load4(moments, row * 6 + k);
-    first[4 * k] = m.x, first[4 * k + 1] = m.y, first[4 * k + 2] = m.z, first[4 * k + 3] = m.w;
+    first[4 * k] = m.x;
+    first[4 * k + 1] = m.y;
+    first[4 * k + 2] = m.z;
+    first[4 * k + 3] = m.w;
   }
 }
 
@@ -63,13 +69,21 @@ struct Projection {
 };
 INLINE float dot3(const float* u, const float* v) { return u[0] * v[0] + u[1] * v[1] + u[2] * v[2]; }
 INLINE void cross3(const float* u, const float* v, float* out) {
-  out[0] = u[1] * v[2] - u[2] * v[1], out[1] = u[2] * v[0] - u[0] * v[2], out[2] = u[0] * v[1] - u[1] * v[0];
+  out[0] = u[1] * v[2] - u[2] * v[1];
+  out[1] = u[2] * v[0] - u[0] * v[2];
+  out[2] = u[0] * v[1] - u[1] * v[0];
 }
 INLINE void rotation_matrix(const float* q, float* R) {
   const float w = q[0], x = q[1], y = q[2], z = q[3];
-  R[0] = 1 - 2 * (y * y + z * z), R[1] = 2 * (x * y - w * z), R[2] = 2 * (x * z + w * y);
-  R[3] = 2 * (x * y + w * z), R[4] = 1 - 2 * (x * x + z * z), R[5] = 2 * (y * z - w * x);
-  R[6] = 2 * (x * z - w * y), R[7] = 2 * (y * z + w * x), R[8] = 1 - 2 * (x * x + y * y);
+  R[0] = 1 - 2 * (y * y + z * z);
+  R[1] = 2 * (x * y - w * z);
+  R[2] = 2 * (x * z + w * y);
+  R[3] = 2 * (x * y + w * z);
+  R[4] = 1 - 2 * (x * x + z * z);
+  R[5] = 2 * (y * z - w * x);
+  R[6] = 2 * (x * z - w * y);
+  R[7] = 2 * (y * z + w * x);
+  R[8] = 1 - 2 * (x * x + y * y);
 }
 INLINE float scale_of(float log_scale) { return exp2_of(clamped(log_scale * kLog2E, -60.f, 60.f)); }
 INLINE float opacity_of(float logit) { return inverse(1.f + exp2_of(clamped(-logit * kLog2E, -125.f, 125.f))); }
@@ -99,8 +113,10 @@ INLINE void shape_of(const float* column, Projection& o) {
 INLINE void screen_matrix(const Frame& f, Projection& o) {
   o.inverse_z = inverse(o.t[2]);
   const float x = o.t[0] * o.inverse_z, y = o.t[1] * o.inverse_z;
-  o.slope_x = clamped(x, f.slope_low_x, f.slope_high_x), o.slope_y = clamped(y, f.slope_low_y, f.slope_high_y);
-  o.free_x = o.slope_x == x, o.free_y = o.slope_y == y;
+  o.slope_x = clamped(x, f.slope_low_x, f.slope_high_x);
+  o.slope_y = clamped(y, f.slope_low_y, f.slope_high_y);
+  o.free_x = o.slope_x == x;
+  o.free_y = o.slope_y == y;
   const float jx = f.fx * o.inverse_z, jy = f.fy * o.inverse_z, *W = f.rotation;
   UNROLL for (int k = 0; k < 3; k++) {
     o.screen[k] = jx * (W[k] - o.slope_x * W[6 + k]);
@@ -116,7 +132,8 @@ INLINE void footprint(const Frame& f, Projection& o) {
   const float a = dot3(o.foot, o.foot), c = dot3(o.foot + 3, o.foot + 3);
   o.b = dot3(o.foot, o.foot + 3);
   o.det_after = o.det_before + k * (a + c) + k * k;
-  o.a = a + k, o.c = c + k;
+  o.a = a + k;
+  o.c = c + k;
 }
 INLINE void project_row(const Frame& f, const float* column, Projection& o) {
   to_camera(f, column + kMean, o.t);
@@ -134,11 +151,22 @@ constexpr float kC33 = 0.3731763325901154f, kC35 = 1.445305721320277f;
 INLINE int active_harmonics(const Frame& f) { return 3 * (f.sh_degree + 1) * (f.sh_degree + 1); }
 INLINE void harmonics_basis(const float* d, float* b) {
   const float x = d[0], y = d[1], z = d[2], xx = x * x, yy = y * y, zz = z * z, xy = x * y, yz = y * z, xz = x * z;
-  b[0] = kC0, b[1] = -kC1 * y, b[2] = kC1 * z, b[3] = -kC1 * x;
-  b[4] = kC20 * xy, b[5] = -kC20 * yz, b[6] = kC22 * (2 * zz - xx - yy), b[7] = -kC20 * xz, b[8] = kC24 * (xx - yy);
-  b[9] = kC30 * y * (3 * xx - yy), b[10] = kC31 * xy * z, b[11] = kC32 * y * (4 * zz - xx - yy);
-  b[12] = kC33 * z * (2 * zz - 3 * xx - 3 * yy), b[13] = kC32 * x * (4 * zz - xx - yy);
-  b[14] = kC35 * z * (xx - yy), b[15] = kC30 * x * (xx - 3 * yy);
+  b[0] = kC0;
+  b[1] = -kC1 * y;
+  b[2] = kC1 * z;
+  b[3] = -kC1 * x;
+  b[4] = kC20 * xy;
+  b[5] = -kC20 * yz;
+  b[6] = kC22 * (2 * zz - xx - yy);
+  b[7] = -kC20 * xz;
+  b[8] = kC24 * (xx - yy);
+  b[9] = kC30 * y * (3 * xx - yy);
+  b[10] = kC31 * xy * z;
+  b[11] = kC32 * y * (4 * zz - xx - yy);
+  b[12] = kC33 * z * (2 * zz - 3 * xx - 3 * yy);
+  b[13] = kC32 * x * (4 * zz - xx - yy);
+  b[14] = kC35 * z * (xx - yy);
+  b[15] = kC30 * x * (xx - 3 * yy);
 }
 INLINE void view_direction(const Frame& f, const float* mean, float* d, float& inverse_length) {
   UNROLL for (int k = 0; k < 3; k++) d[k] = mean[k] - f.position[k];
@@ -156,7 +184,10 @@ INLINE void each_harmonic(const Frame& f, const Pending& p, const float* harmoni
     float4 h = load4(harmonics, row * 12 + k);
     if (age) {
       const float4 m = load4(first, row * 12 + k);
-      h.x -= m.x * (k ? rest : dc), h.y -= m.y * (k ? rest : dc), h.z -= m.z * (k ? rest : dc), h.w -= m.w * rest;
+      h.x -= m.x * (k ? rest : dc);
+      h.y -= m.y * (k ? rest : dc);
+      h.z -= m.z * (k ? rest : dc);
+      h.w -= m.w * rest;
     }
     const float value[4] = {h.x, h.y, h.z, h.w};
     UNROLL for (int j = 0; j < 4; j++) if (4 * k + j < active) body(4 * k + j, value[j]);

@@ -1,4 +1,5 @@
-// Random numbers named by a row and keys: the same bits as native/passes/explore.cpp, whoever computes them, and whenever.
+// Random numbers named by a row and keys: the same bits as native/passes/explore.cpp, whoever computes them, and
+// whenever.
 #pragma once
 #include "device.hpp"
 
@@ -20,7 +21,8 @@ INLINE void two_normals(u32 one, u32 two, float& a, float& b) {
   float sine = -2.5052108e-8f * x2 + 2.7557319e-6f;
   sine = ((((sine * x2 - 1.9841270e-4f) * x2 + 8.3333333e-3f) * x2 - 1.6666667e-1f) * x2 + 1.f) * x;
   const float cosine = root(fmaxf(1.f - sine * sine, 0.f));
-  a = radius * sine, b = __uint_as_float(__float_as_uint(radius * cosine) ^ (two << 31));
+  a = radius * sine;
+  b = __uint_as_float(__float_as_uint(radius * cosine) ^ (two << 31));
 }
 INLINE void three_normals(u32 row, const u32* keys, float* draw) {
   float unused;
@@ -31,7 +33,8 @@ INLINE void three_normals(u32 row, const u32* keys, float* draw) {
 // The same in float64, as densify/draws.py has them, for rows whose order depends on where they fall.
 INLINE void two_exact_normals(u32 one, u32 two, float& a, float& b) {
   const double radius = sqrt(-2 * log(double((one >> 8) + 1) * 0x1p-24)), turn = double(two >> 8) * 0x1p-24 - 0.5;
-  a = float(radius * sinpi(turn)), b = float(radius * cospi(turn) * (two & 1 ? -1.0 : 1.0));
+  a = float(radius * sinpi(turn));
+  b = float(radius * cospi(turn) * (two & 1 ? -1.0 : 1.0));
 }
 INLINE void three_exact_normals(u32 row, const u32* keys, float* draw) {
   float unused;

@@ -1,4 +1,5 @@
-// 3DGS-MCMC's relocation: faint rows make room for copies of opaque ones, drawn in proportion to opacity. The same rules and
+// 3DGS-MCMC's relocation: faint rows make room for copies of opaque ones, drawn in proportion to opacity. The same
+// rules and
 // draws as densify/strategies/mcmc.py, which is its twin. Weights are whole numbers: their sums have no order.
 #include "block.hpp"
 #include "projection.hpp"
@@ -14,7 +15,8 @@ KERNEL(kThreads, relocate_look, RelocateArguments) {
   if (row >= a.count) return;
   const Row g = load_row(a.geometry, row);
   const bool lives = !is_faint(g.v, a.harmonics, row, a.lowest_logit);
-  store(a.flags, row, lives ? 1u : 0u), store(a.times, row, 0u);
+  store(a.flags, row, lives ? 1u : 0u);
+  store(a.times, row, 0u);
   store(a.weights, row, lives ? u64(rint(sigmoid(g.v[kOpacityLogit]) * kWeightOfOne)) : 0);
 }
 

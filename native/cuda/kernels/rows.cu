@@ -14,14 +14,15 @@ INLINE void settle_geometry(const SettleArguments& a, size_t row, u32 k, const f
   const float4 p = load4(a.geometry, row * 4 + k), m = load4(a.moments, row * 6 + k),
                v = load4(a.moments, row * 6 + 3 + k);
   store4(a.geometry, row * 4 + k, settled_geometry(a.pending, k, p, m, owed));
-  store4(a.moments, row * 6 + k, faded_geometry(k, m, decays.first)),
-      store4(a.moments, row * 6 + 3 + k, faded_geometry(k, v, decays.second));
+  store4(a.moments, row * 6 + k, faded_geometry(k, m, decays.first));
+  store4(a.moments, row * 6 + 3 + k, faded_geometry(k, v, decays.second));
 }
 INLINE void settle_harmonics(const SettleArguments& a, size_t row, u32 k, const float4& owed, const Decays& decays) {
   const size_t at = row * 12 + k;
   const float4 p = load4(a.harmonics, at), m = load4(a.first_moments, at), v = load4(a.second_moments, at);
   store4(a.harmonics, at, settled_harmonics(a.pending, k, p, m, owed));
-  store4(a.first_moments, at, faded(m, decays.first)), store4(a.second_moments, at, faded(v, decays.second));
+  store4(a.first_moments, at, faded(m, decays.first));
+  store4(a.second_moments, at, faded(v, decays.second));
 }
 
 // After a loss that is not a number nothing moves, and the host need not wait to know.
@@ -82,7 +83,10 @@ KERNEL(kThreads, explore, ExploreArguments) {
   float second[12], scale[3];
   UNROLL for (int k = 0; k < 3; k++) {
     const float4 v = fetch4(a.moments, size_t(row) * 6 + 3 + k);
-    second[4 * k] = v.x, second[4 * k + 1] = v.y, second[4 * k + 2] = v.z, second[4 * k + 3] = v.w;
+    second[4 * k] = v.x;
+    second[4 * k + 1] = v.y;
+    second[4 * k + 2] = v.z;
+    second[4 * k + 3] = v.w;
   }
   const float opacity = opacity_of(g.v[kOpacityLogit]);
   UNROLL for (int j = 0; j < 3; j++) scale[j] = scale_of(g.v[kLogScale + j]);
@@ -128,16 +132,24 @@ KERNEL(kThreads, sampling_distance, FilterArguments) {
   if (works) store(a.distance, row, best);
   const float farthest = block_reduce(seen ? best : 0.f, [](float x, float y) { return fmaxf(x, y); });
   const u32 count = block_sum(seen ? 1u : 0u);
-  if (threadIdx.x == 0) store(a.farthest, blockIdx.x, farthest), store(a.seen, blockIdx.x, count);
+  if (threadIdx.x == 0) {
+    store(a.farthest, blockIdx.x, farthest);
+    store(a.seen, blockIdx.x, count);
+  }
 }
 KERNEL(kThreads, filter_top, FilterArguments) {
   float farthest = 0;
   u32 seen = 0;
-  for (u32 k = threadIdx.x; k < a.blocks; k += kThreads)
-    farthest = fmaxf(farthest, load(a.farthest, k)), seen += load(a.seen, k);
+  for (u32 k = threadIdx.x; k < a.blocks; k += kThreads) {
+    farthest = fmaxf(farthest, load(a.farthest, k));
+    seen += load(a.seen, k);
+  }
   farthest = block_reduce(farthest, [](float x, float y) { return fmaxf(x, y); });
   seen = block_sum(seen);
-  if (threadIdx.x == 0) store(a.farthest, 0, farthest), store(a.seen, 0, seen);
+  if (threadIdx.x == 0) {
+    store(a.farthest, 0, farthest);
+    store(a.seen, 0, seen);
+  }
 }
 // Rows nobody sees get the coarsest filter of those somebody does; none if nobody sees any.
 KERNEL(kThreads, filter_write, FilterArguments) {
@@ -165,8 +177,8 @@ KERNEL(kThreads, reset_opacities, ResetArguments) {
   const double limited = kResetOpacity / coefficient;
   if (float(opacity * coefficient) > kResetOpacity)
     store(a.geometry, row * kGeometryWidth + kOpacityLogit, float(log(limited) - log1p(-limited)));
-  store(a.moments, row * kGeometryMomentsWidth + kOpacityLogit, 0.f),
-      store(a.moments, row * kGeometryMomentsWidth + kSecondGeometry + kOpacityLogit, 0.f);
+  store(a.moments, row * kGeometryMomentsWidth + kOpacityLogit, 0.f);
+  store(a.moments, row * kGeometryMomentsWidth + kSecondGeometry + kOpacityLogit, 0.f);
 }
 
 // ---- what the host wants to know ---------------------------------------------------------------------------------
@@ -184,15 +196,19 @@ KERNEL(kThreads, summarize, SummaryArguments) {
     }
     finite = all;
   }
-  opacity = block_sum(opacity), finite = block_sum(finite);
+  opacity = block_sum(opacity);
+  finite = block_sum(finite);
   if (threadIdx.x == 0) store(a.sums, blockIdx.x, Summary{opacity, finite, 0});
 }
 KERNEL(kThreads, summary_top, SummaryArguments) {
   double opacity = 0;
   u32 finite = 0;
-  for (u32 k = threadIdx.x; k < a.blocks; k += kThreads)
-    opacity += load(&a.sums[k].opacity, 0), finite += load(&a.sums[k].finite, 0);
-  opacity = block_sum(opacity), finite = block_sum(finite);
+  for (u32 k = threadIdx.x; k < a.blocks; k += kThreads) {
+    opacity += load(&a.sums[k].opacity, 0);
+    finite += load(&a.sums[k].finite, 0);
+  }
+  opacity = block_sum(opacity);
+  finite = block_sum(finite);
   if (threadIdx.x == 0) store(a.sums, 0, Summary{opacity, finite, 0});
 }
 

@@ -1,4 +1,5 @@
-// Radix select: the element of a given rank among 64-bit keys or floats, exactly, digit by digit from the highest one; and gof's
+// Radix select: the element of a given rank among 64-bit keys or floats, exactly, digit by digit from the highest
+// one; and gof's
 // quantile, which interpolates between two of them. Nothing happens unless the state says that something is selected.
 #include "block.hpp"
 
@@ -38,8 +39,9 @@ KERNEL(kThreads, select_pick, SelectArguments) {
   GrowthState* state = a.state;
   store(&state->prefix, 0, load(&state->prefix, 0) | u64(threadIdx.x) << a.shift);
   store(&state->mask, 0, load(&state->mask, 0) | u64(kSelectDigits - 1) << a.shift);
-  store(&state->rank, 0, rank - before), store(&state->below, 0, load(&state->below, 0) + before),
-      store(&state->equal, 0, u64(here));
+  store(&state->rank, 0, rank - before);
+  store(&state->below, 0, load(&state->below, 0) + before);
+  store(&state->equal, 0, u64(here));
 }
 
 // The smallest key above the one found, of each block.

@@ -1,4 +1,5 @@
-// What lazy Adam left undone, four floats at a time: for whoever brings rows up to date, where they lie or while they move.
+// What lazy Adam left undone, four floats at a time: for whoever brings rows up to date, where they lie or while they
+// move.
 #pragma once
 #include "projection.hpp"
 
@@ -37,7 +38,10 @@ INLINE float4 faded_geometry(u32 k, const float4& v, float decay) {
 INLINE float4 settled_harmonics(const Pending& p, u32 k, const float4& stored, const float4& m, const float4& owed) {
   const float rest = p.rate_rest * owed.x, dc = k ? rest : p.rate_dc * owed.x;
   float4 v = stored;
-  v.x -= m.x * dc, v.y -= m.y * dc, v.z -= m.z * dc, v.w -= m.w * rest;
+  v.x -= m.x * dc;
+  v.y -= m.y * dc;
+  v.z -= m.z * dc;
+  v.w -= m.w * rest;
   return v;
 }
 INLINE float4 faded(const float4& v, float decay) {

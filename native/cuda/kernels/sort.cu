@@ -1,4 +1,5 @@
-// Pass 2: scans, and a stable radix sort by digits of nine bits. Counts first, then places: there is one result, whoever
+// Pass 2: scans, and a stable radix sort by digits of nine bits. Counts first, then places: there is one result,
+// whoever
 // runs when.
 #include "block.hpp"
 
@@ -78,7 +79,8 @@ INLINE u32 lanes_alike(u32 digit, bool valid) {
   return alike;
 }
 
-// A warp takes 256 keys that follow each other, 32 at a time, and counts those of each digit it has met; ranks by ballots,
+// A warp takes 256 keys that follow each other, 32 at a time, and counts those of each digit it has met; ranks by
+// ballots,
 // so that the order never depends on who comes first.
 template <class Key>
 INLINE void scatter(const SortArguments<Key>& a) {
@@ -104,7 +106,8 @@ INLINE void scatter(const SortArguments<Key>& a) {
     u32 before = fetch(a.counts, size_t(d) * a.blocks + blockIdx.x);
     UNROLL for (int w = 0; w < kWarps; w++) {
       const u32 here = met[w * kDigits + d];
-      met[w * kDigits + d] = before, before += here;
+      met[w * kDigits + d] = before;
+      before += here;
     }
   }
   __syncthreads();
@@ -112,7 +115,8 @@ INLINE void scatter(const SortArguments<Key>& a) {
     const u32 i = base + k * 32;
     if (i >= count) continue;
     const u32 at = met[mine + digit_of(key[k], a.shift)] + (ranks[k / 2] >> (k & 1) * 16 & 0xffff);
-    store(a.new_keys, at, key[k]), store(a.new_values, at, a.values ? fetch(a.values, i) : i);
+    store(a.new_keys, at, key[k]);
+    store(a.new_values, at, a.values ? fetch(a.values, i) : i);
   }
 }
 

@@ -24,10 +24,13 @@ INLINE void hand_over(const Gradient& g, const float4& owed, Memory share) {
   const int mine = threadIdx.x * kShare;
   UNROLL for (int j = 0; j < 16; j++) share[mine + j] = g.basis[j];
   UNROLL for (int c = 0; c < 3; c++) share[mine + kShareColour + c] = g.colour[c];
-  share[mine + kShareDrift] = owed.x, share[mine + kShareDecays] = owed.z, share[mine + kShareDecays + 1] = owed.w;
+  share[mine + kShareDrift] = owed.x;
+  share[mine + kShareDecays] = owed.z;
+  share[mine + kShareDecays + 1] = owed.w;
 }
 
-// A row that some pixel saw: statistics, and with a step its geometry. Without one rows stay as far behind as they were.
+// A row that some pixel saw: statistics, and with a step its geometry. Without one rows stay as far behind as they
+// were.
 template <class Memory>
 INLINE void update_row(const UpdateArguments& a, u32 row, Row g, const PairSums& s, Memory share) {
   const int age = age_of(a.pending, g.v[kLastUpdate]);
@@ -36,7 +39,10 @@ INLINE void update_row(const UpdateArguments& a, u32 row, Row g, const PairSums&
   float m[kGeometryMomentsWidth];
   UNROLL for (int k = 0; k < 6; k++) {
     const float4 q = load4(a.moments, size_t(row) * 6 + k);
-    m[4 * k] = q.x, m[4 * k + 1] = q.y, m[4 * k + 2] = q.z, m[4 * k + 3] = q.w;
+    m[4 * k] = q.x;
+    m[4 * k + 1] = q.y;
+    m[4 * k + 2] = q.z;
+    m[4 * k + 3] = q.w;
   }
   if (age) catch_up(a.pending, owed, m, g.v);
   Gradient d;
@@ -69,7 +75,9 @@ INLINE void update_vector(const UpdateArguments& a, u32 row, int vector, int bas
     p[j] -= m[j] * ((k < 3 ? a.pending.rate_dc : a.pending.rate_rest) * drift);
     p[j] -= (k < 3 ? a.adam.rate_dc : a.adam.rate_rest) * descent(a.adam, gradient, decay1, decay2, m[j], v[j]);
   }
-  store4(a.harmonics, at, four(p)), store4(a.first_moments, at, four(m)), store4(a.second_moments, at, four(v));
+  store4(a.harmonics, at, four(p));
+  store4(a.first_moments, at, four(m));
+  store4(a.second_moments, at, four(v));
 }
 
 KERNEL(kUpdateThreads, update, UpdateArguments) {
@@ -123,8 +131,8 @@ KERNEL(kUpdateThreads, gradients, UpdateArguments) {
   const int active = active_harmonics(a.frame);
   UNROLL for (int k = 0; k < kHarmonicsWidth; k++) if (k < active)
       store(a.harmonics_gradient, size_t(row) * kHarmonicsWidth + k, d.basis[k / 3] * d.colour[k % 3]);
-  store(a.mean2d, 2 * size_t(row), d.mean2d[0] * (0.5f * a.frame.width)),
-      store(a.mean2d, 2 * size_t(row) + 1, d.mean2d[1] * (0.5f * a.frame.height));
+  store(a.mean2d, 2 * size_t(row), d.mean2d[0] * (0.5f * a.frame.width));
+  store(a.mean2d, 2 * size_t(row) + 1, d.mean2d[1] * (0.5f * a.frame.height));
   store(a.absolute, row, s.absolute);
 }
 

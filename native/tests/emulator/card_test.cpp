@@ -16,14 +16,17 @@ void late_queues_change_nothing() {
   const Floats expected = Training(60).all();
   standin().option("eager", 0);
   for (int seed = 1; seed <= 4; seed++) {
-    standin().option("seed", seed), standin().option("preempt", seed == 4), standin().option("wander", seed % 2);
+    standin().option("seed", seed);
+    standin().option("preempt", seed == 4);
+    standin().option("wander", seed % 2);
     const auto on = open();
     if (seed > 2)
       on->photos.set_budget(1);  // each photo takes the place of the one before, which a step may still read
     check(same_bits(expected, Training(60, 40, 23, on).all()),
           "work that runs late, or now and then, gives the same bits");
   }
-  standin().option("preempt", 0), standin().option("wander", 0);
+  standin().option("preempt", 0);
+  standin().option("wander", 0);
   check(standin().count("bytes") == 0, "nothing is left on the card");
 }
 
@@ -69,7 +72,8 @@ void a_card_that_disappears() {
       Training(40).all();
     } catch (const card::CardError& problem) { lost = problem.kind == card::Trouble::kLost; }
     check(lost, "a card that disappears is called lost");
-    standin().option("launches", -1), standin().forget_error();
+    standin().option("launches", -1);
+    standin().forget_error();
     check(standin().count("bytes") == 0, "a card that disappears leaves nothing behind");
   }
   check(same_bits(Training(40).all(), expected), "when it is back, training is as before");
@@ -98,7 +102,8 @@ void the_limit_is_kept() {
   standin().option("foreign", 0);
 }
 
-// Two trainings on one full card, each in its thread, while two others bring photos and forget them, and launches are timed.
+// Two trainings on one full card, each in its thread, while two others bring photos and forget them, and launches are
+// timed.
 void everything_at_once() {
   const Floats expected = Training(60).all();
   const auto card = open();
@@ -121,7 +126,8 @@ void everything_at_once() {
     trainings.emplace_back([&, k] {
       for (int turn = 0; turn < 3; turn++) {
         found[k] = Training(60, 40, 23, card).all();
-        card->card.use(), card->card.timings();
+        card->card.use();
+        card->card.timings();
       }
     });
   for (std::thread& one : trainings) one.join();
@@ -139,7 +145,8 @@ void photos_give_way() {
   Floats expected;
   {
     Training frugal(60);
-    expected = frugal.all(), needed = frugal.engine().arena().most_bytes();
+    expected = frugal.all();
+    needed = frugal.engine().arena().most_bytes();
   }
   standin().option("foreign", long(kAll - size_t(double(needed + 64) / card::kShareOfMemory)));
   const auto card = open();
@@ -167,13 +174,18 @@ void models_share_a_card() {
     check(same_bits(Training(60, 40, 23, card).all(), expected), "a model on a card that others used");
     if (!turn) held = card->arena.bytes();
     check(card->arena.bytes() == held && standin().count("bytes") == held, "what a model held comes back");
-    card->photos.forget(0), card->photos.forget(1), card->photos.forget(2);
+    card->photos.forget(0);
+    card->photos.forget(1);
+    card->photos.forget(2);
   }
   check(standin().count("events") <= events + 3, "events go with what they were for");  // of three photos
   card->photos.set_budget(SIZE_MAX);
   const size_t photos = card->photos.bytes();
   std::vector<uint8_t> photo(5000);
-  for (uint64_t key = 10; key < 20; key++) card->photos.put(key, photo.data(), photo.size()), card->photos.forget(key);
+  for (uint64_t key = 10; key < 20; key++) {
+    card->photos.put(key, photo.data(), photo.size());
+    card->photos.forget(key);
+  }
   check(card->photos.bytes() == photos + photo.size(), "a photo that was forgotten leaves its place to the next");
 }
 
@@ -183,7 +195,8 @@ void relocation_of_faint_rows_only() {
   std::vector<float> before, after;
   for (int i = 0; i < 50; i++) {
     float* row = &model.geometry[size_t(i) * kGeometryWidth];
-    row[kOpacityLogit] = -9, before.push_back(row[kMean]);
+    row[kOpacityLogit] = -9;
+    before.push_back(row[kMean]);
   }
   card::Engine engine(open());
   engine.upload(
@@ -195,7 +208,8 @@ void relocation_of_faint_rows_only() {
   Floats geometry(size_t(50) * kGeometryWidth);
   engine.download(0, engine.count(), {geometry.data(), nullptr, nullptr, nullptr, nullptr});
   for (int i = 0; i < 50; i++) after.push_back(geometry[size_t(i) * kGeometryWidth + kMean]);
-  std::sort(before.begin(), before.end()), std::sort(after.begin(), after.end());
+  std::sort(before.begin(), before.end());
+  std::sort(after.begin(), after.end());
   check(engine.count() == 50 && !change.cloned && !change.pruned && before == after,
         "where all rows are faint all stay");
 }
@@ -248,7 +262,10 @@ int run(bool quick) {
   models_share_a_card();
   relocation_of_faint_rows_only();
   nothing_is_allocated_in_the_steady_state();
-  if (quick) return std::printf("%d checks, %d failures\n", checks, failures), failures ? 1 : 0;
+  if (quick) {
+    std::printf("%d checks, %d failures\n", checks, failures);
+    return failures ? 1 : 0;
+  }
   awkward_sizes();
   the_limit_is_kept();
   everything_at_once();
@@ -262,12 +279,17 @@ int run(bool quick) {
 }  // namespace splat::testing
 
 int main(int count, char** arguments) {
-  if (count != 2 && count != 3)
-    return std::fprintf(stderr, "usage: SPLATMETER_LIBCUDA=... card_test kernels.ptx [quick]\n"), 2;
+  if (count != 2 && count != 3) {
+    std::fprintf(stderr, "usage: SPLATMETER_LIBCUDA=... card_test kernels.ptx [quick]\n");
+    return 2;
+  }
   std::stringstream text;
   text << std::ifstream(arguments[1]).rdbuf();
   splat::testing::images = {{80, true, text.str()}};
   try {
     return splat::testing::run(count == 3);
-  } catch (const std::exception& problem) { return std::printf("FAILED: %s\n", problem.what()), 1; }
+  } catch (const std::exception& problem) {
+    std::printf("FAILED: %s\n", problem.what());
+    return 1;
+  }
 }

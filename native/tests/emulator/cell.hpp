@@ -35,8 +35,11 @@ inline const char* Cell::read() {
   if (read_epoch != machine.epoch) read_warps = 0;
   const int warp = machine.warp();
   if (read_epoch != machine.epoch || reader_warp != warp || read_warp_epoch != machine.warp_epoch[warp]) read_lanes = 0;
-  read_epoch = machine.epoch, read_warp_epoch = machine.warp_epoch[warp], reader_warp = uint16_t(warp);
-  read_warps |= 1u << warp, read_lanes |= 1u << (machine.current % kLanes);
+  read_epoch = machine.epoch;
+  read_warp_epoch = machine.warp_epoch[warp];
+  reader_warp = uint16_t(warp);
+  read_warps |= 1u << warp;
+  read_lanes |= 1u << (machine.current % kLanes);
   return nullptr;
 }
 
@@ -60,8 +63,10 @@ inline const char* Cell::write(bool atomic) {
     if (read_warp_epoch == machine.warp_epoch[warp] && (read_lanes & ~(1u << (machine.current % kLanes))))
       return "race: writes what another lane reads";
   }
-  write_epoch = machine.epoch, write_warp_epoch = machine.warp_epoch[machine.warp()],
-  writer = uint16_t(machine.current), counted = atomic;
+  write_epoch = machine.epoch;
+  write_warp_epoch = machine.warp_epoch[machine.warp()];
+  writer = uint16_t(machine.current);
+  counted = atomic;
   return nullptr;
 }
 

@@ -1,4 +1,5 @@
-// CUDA's words for device code, spoken by the emulator. Included by native/cuda/kernels/device.hpp under SPLAT_EMULATED.
+// CUDA's words for device code, spoken by the emulator. Included by native/cuda/kernels/device.hpp under
+// SPLAT_EMULATED.
 #pragma once
 #include <cmath>
 

@@ -1,4 +1,5 @@
-// Does the emulator notice? Small kernels, each with one mistake, and their right twins. Prints what it missed and leaves
+// Does the emulator notice? Small kernels, each with one mistake, and their right twins. Prints what it missed and
+// leaves
 // with 1, or how much it checked.
 #define SPLAT_EMULATED
 #include "../../cuda/kernels/block.hpp"
@@ -24,8 +25,10 @@ void expect(const char* what, const char* expected, void (*kernel)(), unsigned b
   for (uint64_t seed = 0; seed < 6; seed++) {
     checks++;
     const std::string found = complaint_of(kernel, blocks, threads, seed);
-    if (*expected ? found.find(expected) == std::string::npos : !found.empty())
-      failures++, std::printf("FAILED: %s: expected \"%s\", found \"%s\"\n", what, expected, found.c_str());
+    if (*expected ? found.find(expected) == std::string::npos : !found.empty()) {
+      failures++;
+      std::printf("FAILED: %s: expected \"%s\", found \"%s\"\n", what, expected, found.c_str());
+    }
   }
 }
 
@@ -212,7 +215,10 @@ void sums() {
       },
       1, 256);
   checks++;
-  if (total != 32640 || !right) failures++, std::printf("FAILED: a sum or a scan is wrong\n");
+  if (total != 32640 || !right) {
+    failures++;
+    std::printf("FAILED: a sum or a scan is wrong\n");
+  }
 }
 
 }  // namespace splat::card
@@ -221,7 +227,10 @@ int main() {
   using namespace splat;
   emulator::add_region(card::memory, sizeof card::memory);
   emulator::mark_written(card::memory, sizeof card::memory);
-  card::shared_memory(), card::global_memory(), card::meetings(), card::sums();
+  card::shared_memory();
+  card::global_memory();
+  card::meetings();
+  card::sums();
   std::printf("%d checks, %d failures\n", card::checks, card::failures);
   return card::failures ? 1 : 0;
 }

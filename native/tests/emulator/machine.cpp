@@ -100,7 +100,9 @@ void prepare(Fiber& fiber) {
   std::memset(top, 0, kSavedWords * sizeof(void*));
   top[kReturnWord] = reinterpret_cast<void*>(run_thread);
 #endif
-  fiber.stack_pointer = top, fiber.state = State::kReady, fiber.meetings = 0;
+  fiber.stack_pointer = top;
+  fiber.state = State::kReady;
+  fiber.meetings = 0;
 }
 
 void complain(const std::string& what) {
@@ -117,20 +119,23 @@ bool release_warps() {
     const Fiber* first = nullptr;
     uint32_t waiting = 0, absent = 0;
     for (int l = 0; l < lanes; l++) {
-      if (lane[l].state == State::kWarp)
-        waiting |= 1u << l, first = first ? first : &lane[l];
-      else
+      if (lane[l].state == State::kWarp) {
+        waiting |= 1u << l;
+        first = first ? first : &lane[l];
+      } else
         absent |= 1u << l;
     }
     if (!first) continue;
-    if (first->mask & absent)
-      return complain("a lane named in the mask never comes to the warp's meeting at " + first->place.text()), false;
+    if (first->mask & absent) {
+      complain("a lane named in the mask never comes to the warp's meeting at " + first->place.text());
+      return false;
+    }
     for (int l = 0; l < lanes; l++) {
       if (!(waiting >> l & 1)) continue;
-      if (!(lane[l].place == first->place) || lane[l].meeting != first->meeting || lane[l].mask != first->mask)
-        return complain("lanes of a warp meet at different places: " + lane[l].place.text() + " and " +
-                        first->place.text()),
-               false;
+      if (!(lane[l].place == first->place) || lane[l].meeting != first->meeting || lane[l].mask != first->mask) {
+        complain("lanes of a warp meet at different places: " + lane[l].place.text() + " and " + first->place.text());
+        return false;
+      }
       lane[l].state = State::kReady;
     }
     if (first->meeting == Meeting::kWarpBarrier) machine.warp_epoch[begin / kLanes]++;
@@ -146,14 +151,21 @@ bool release_block() {
     const Fiber& fiber = machine.fibers[size_t(i)];
     gone += fiber.state == State::kGone;
     if (fiber.state != State::kBlock) continue;
-    if (first && !(first->place == fiber.place))
-      return complain("threads of a block meet at different places: " + first->place.text() + " and " +
-                      fiber.place.text()),
-             false;
-    waiting++, first = &fiber;
+    if (first && !(first->place == fiber.place)) {
+      complain("threads of a block meet at different places: " + first->place.text() + " and " + fiber.place.text());
+      return false;
+    }
+    waiting++;
+    first = &fiber;
   }
-  if (waiting + gone != machine.count) return complain("deadlock: threads wait for each other"), false;
-  if (gone) return complain("__syncthreads at " + first->place.text() + " after some threads have left"), false;
+  if (waiting + gone != machine.count) {
+    complain("deadlock: threads wait for each other");
+    return false;
+  }
+  if (gone) {
+    complain("__syncthreads at " + first->place.text() + " after some threads have left");
+    return false;
+  }
   for (int i = 0; i < machine.count; i++) machine.fibers[size_t(i)].state = State::kReady;
   machine.epoch++;
   for (uint32_t& epoch : machine.warp_epoch) epoch++;
@@ -170,7 +182,10 @@ void run_until_all_wait() {
     Fiber& fiber = machine.fibers[size_t(ready[k])];
     splat_emulator_switch(&machine.scheduler, fiber.stack_pointer);
     if (!machine.failure.empty()) return;
-    if (fiber.state != State::kReady) ready[k] = ready.back(), ready.pop_back();
+    if (fiber.state != State::kReady) {
+      ready[k] = ready.back();
+      ready.pop_back();
+    }
   }
 }
 
@@ -207,13 +222,20 @@ void fail(const std::string& what) {
 
 void meet(State how, Meeting meeting, Place place, uint32_t mask) {
   Fiber& fiber = machine.fibers[size_t(machine.current)];
-  fiber.state = how, fiber.meeting = meeting, fiber.place = place, fiber.mask = mask;
+  fiber.state = how;
+  fiber.meeting = meeting;
+  fiber.place = place;
+  fiber.mask = mask;
   to_scheduler();
 }
 
 void launch(const std::string& name, Three grid, Three block, std::function<void()> body) {
-  machine.kernel = name, machine.body = std::move(body), machine.grid_size = grid, machine.block_size = block;
-  machine.count = int(block.x * block.y * block.z), machine.failure.clear();
+  machine.kernel = name;
+  machine.body = std::move(body);
+  machine.grid_size = grid;
+  machine.block_size = block;
+  machine.count = int(block.x * block.y * block.z);
+  machine.failure.clear();
   if (machine.fibers.size() < size_t(machine.count)) machine.fibers.resize(size_t(machine.count));
   for (unsigned i = 0; i < unsigned(machine.count); i++)
     machine.thread[i] = {i % block.x, i / block.x % block.y, i / (block.x * block.y)};

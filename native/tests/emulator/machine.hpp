@@ -36,7 +36,8 @@ struct Fiber {
 };
 constexpr int kMostThreads = 1024, kLanes = 32;
 
-// Epochs never repeat: one that is at least `launch_epoch` belongs to this launch, at least `first_epoch` to this block.
+// Epochs never repeat: one that is at least `launch_epoch` belongs to this launch, at least `first_epoch` to this
+// block.
 // Equal epochs mean that no barrier lies between.
 struct Machine {
   std::vector<Fiber> fibers;

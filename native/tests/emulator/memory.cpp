@@ -40,7 +40,8 @@ void* allocate(size_t bytes) {
   char* address = static_cast<char*>(map) + pages - padded;  // its end is the guard page
   allocations[uintptr_t(address)] = {static_cast<char*>(map), pages, bytes};
   emulator::add_region(address, bytes);
-  in_use += bytes, most_in_use = std::max(most_in_use, in_use);
+  in_use += bytes;
+  most_in_use = std::max(most_in_use, in_use);
   return address;
 }
 

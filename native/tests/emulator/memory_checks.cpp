@@ -73,7 +73,8 @@ void add_region(const void* begin, size_t bytes) {
 void remove_region(const void* begin) {
   for (size_t k = 0; k < regions.size(); k++) {
     if (regions[k].begin != uintptr_t(begin)) continue;
-    munmap(regions[k].written, regions[k].bytes), munmap(regions[k].cells, regions[k].bytes * sizeof(Cell));
+    munmap(regions[k].written, regions[k].bytes);
+    munmap(regions[k].cells, regions[k].bytes * sizeof(Cell));
     regions.erase(regions.begin() + long(k));
     return;
   }

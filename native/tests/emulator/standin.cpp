@@ -22,10 +22,10 @@ Options options;
 
 bool set_option(const std::string& name, const std::string& value) {
   const long long number = std::atoll(value.c_str());
-  if (name == "seed")
-    options.seed = uint64_t(number),
+  if (name == "seed") {
+    options.seed = uint64_t(number);
     emulator::machine.random = 88172645463325252ull ^ (uint64_t(number) * 0x9E3779B97F4A7C15ull);
-  else if (name == "preempt")
+  } else if (name == "preempt")
     options.preempt = emulator::machine.preempt = number;
   else if (name == "checks") {
     if (number && !options.checks_memory) emulator::mark_everything_written();
@@ -106,10 +106,12 @@ int run_kernel(const Kernel& kernel, emulator::Three grid, emulator::Three block
   if (options.launches_left > 0) options.launches_left--;
   static char alternative[1 << 16];
   stack_t stack = {}, stack_before;
-  stack.ss_sp = alternative, stack.ss_size = sizeof alternative;
+  stack.ss_sp = alternative;
+  stack.ss_size = sizeof alternative;
   sigaltstack(&stack, &stack_before);
   struct sigaction act = {}, before;
-  act.sa_sigaction = on_fault, act.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  act.sa_sigaction = on_fault;
+  act.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigaction(SIGSEGV, &act, &before);
   int result = kOk;
   if (sigsetjmp(out_of_bounds, 1) == 0) {
@@ -220,7 +222,10 @@ API int cuMemFree_v2(Address address) {
 API int cuMemAllocHost_v2(void** memory, size_t bytes) {
   ENTER;
   *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-  if (*memory) std::memset(*memory, 0xff, bytes), host_bytes += bytes;
+  if (*memory) {
+    std::memset(*memory, 0xff, bytes);
+    host_bytes += bytes;
+  }
   return *memory ? kOk : kOutOfMemory;
 }
 API int cuMemFreeHost(void* memory) {

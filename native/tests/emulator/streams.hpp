@@ -1,4 +1,5 @@
-// Streams are queues that run as late as events allow, in random legal order. Host buffers are read and written when the
+// Streams are queues that run as late as events allow, in random legal order. Host buffers are read and written when
+// the
 // work runs, so a host that forgets to wait reads old bytes or has its new ones read.
 #pragma once
 #include <cstdint>

@@ -15,8 +15,12 @@ static bool ends_at_once = false;  // with the first failure
 void check(bool condition, const char* what) {
   checks++;
   if (condition) return;
-  failures++, std::printf("FAILED: %s\n", what);
-  if (ends_at_once) std::fflush(stdout), std::_Exit(1);
+  failures++;
+  std::printf("FAILED: %s\n", what);
+  if (ends_at_once) {
+    std::fflush(stdout);
+    std::_Exit(1);
+  }
 }
 
 namespace {
@@ -74,7 +78,8 @@ class Training {
     settings.absolute_gradients = true;
     engine_.train_step(view_of(width_, height_, 0.7 * steps_), settings,
                        {uint64_t(steps_ % 3), photos_[steps_ % 3].data()}, 0.2f, learning ? &adam : nullptr);
-    steps_++, learned_ += learning;
+    steps_++;
+    learned_ += learning;
   }
   void owe() {  // another table each time
     if (!learned_) return;
@@ -87,9 +92,13 @@ class Training {
   void grow() {
     engine_.settle();
     card::GrowthRule rule;
-    rule.threshold = 1e-5, rule.small_limit = 0.1, rule.size_limit = 5, rule.budget = card::u32(model_.count * 3 / 2);
+    rule.threshold = 1e-5;
+    rule.small_limit = 0.1;
+    rule.size_limit = 5;
+    rule.budget = card::u32(model_.count * 3 / 2);
     engine_.grow(rule);
-    rule.cut = {0.7, 0.5, 0.8, 0.9}, rule.budget = card::u32(model_.count * 7 / 4);
+    rule.cut = {0.7, 0.5, 0.8, 0.9};
+    rule.budget = card::u32(model_.count * 7 / 4);
     engine_.grow(rule);
     const card::u32 keys[card::kRandomKeys] = {5, 4, 3, 2, 1};
     engine_.relocate(card::u32(model_.count * 2), 0.1, keys);
@@ -99,12 +108,23 @@ class Training {
     engine_.explore(exploration);
   }
   Floats all() {
-    step(), step(false), step(), settle(), step(), grow(), step(), step();
+    step();
+    step(false);
+    step();
+    settle();
+    step();
+    grow();
+    step();
+    step();
     Floats result;
-    for (const card::Report& report : engine_.reports(true))
-      result.push_back(float(report.l1)), result.push_back(float(report.ssim)), result.push_back(float(report.pairs));
+    for (const card::Report& report : engine_.reports(true)) {
+      result.push_back(float(report.l1));
+      result.push_back(float(report.ssim));
+      result.push_back(float(report.pairs));
+    }
     const card::ModelSummary summary = engine_.summary();
-    result.push_back(float(summary.mean_opacity)), result.push_back(float(summary.finite_rows));
+    result.push_back(float(summary.mean_opacity));
+    result.push_back(float(summary.finite_rows));
     const size_t n = engine_.count();
     Floats rows[5] = {Floats(16 * n), Floats(48 * n), Floats(24 * n), Floats(48 * n), Floats(48 * n)};
     engine_.download(0, card::u32(n), {rows[0].data(), rows[1].data(), rows[2].data(), rows[3].data(), rows[4].data()});
