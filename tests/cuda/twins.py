@@ -164,7 +164,7 @@ class NativeTwin:
     def forward(self, camera: Pinhole, settings: RasterSettings) -> tuple[np.ndarray, np.ndarray]:
         self.image = empty_image(camera)  # the engine reads it again in backward
         self.number = self.engine.forward(
-            self.handle, camera_row(camera), *settings_tuple(settings), *self.image
+            self.handle, camera_row(camera), *settings_tuple(settings), settings.light_cut, *self.image
         )
         return self.image[0].copy(), self.image[1].copy()
 

@@ -58,7 +58,7 @@ PREPARE_PAIR = 180
 """Exact rows in each of a tile's four strips."""
 SUM_PAIR = 10 * (LANES - 1)
 
-# Operations on eight floats, counted in the code: for one vector of pixels, strip, pair or row.
+# Operations on eight floats, estimated by reading the code: for one vector of pixels, strip, pair or row.
 FORWARD_VECTOR = 21
 """Load 4, mask 2, weight and rest 2, end of light 4, three colours 3, recurrence 2, store 4."""
 BACKWARD_VECTOR = 30
@@ -116,23 +116,9 @@ class Share:
 
 def work_of_passes(counts: Counts, image_pixels: int, sh_degree: int) -> dict[str, Work]:
     """The least work of each pass, under the engine's names for them."""
-    coefficients = (sh_degree + 1) ** 2
-    colors = 3 * coefficients * FLOAT
-    c = counts
-    drawn = SPLAT + BOX + KEY + INDEX
-    adam_rows = 2 * (GEOMETRY + MOMENTS + 3 * colors)  # read and written back
-    chunks = math.ceil(3 * coefficients / LANES)
+    c, coefficients = counts, (sh_degree + 1) ** 2
     return {
-        "project": Work(
-            c.gaussians * QUICK_LOOK
-            + c.visible * (TO_SCREEN + EXTENT + BASIS + PER_COEFFICIENT * coefficients)
-            + c.visible_behind * (OPTIMIZED + 3 * coefficients) * CATCH_UP,
-            c.gaussians * GEOMETRY
-            + c.visible * (colors + WRITTEN * drawn)
-            + c.visible_behind * (FIRST_MOMENTS + colors),
-            c.gaussians * ROW_LOOK + c.visible * (ROW_TO_SCREEN + ROW_COLOR),
-            c.visible * 10 / LANES,
-        ),
+        "project": _project(c, coefficients),
         "sort": Work(0.0, c.visible * (KEY + WRITTEN * INDEX)),
         "bin": Work(0.0, c.visible * (INDEX + 2 * BOX) + c.pairs * WRITTEN * PAIR),
         "blend forward": Work(
@@ -147,26 +133,50 @@ def work_of_passes(counts: Counts, image_pixels: int, sh_degree: int) -> dict[st
             image_pixels / LANES * LOSS_VECTOR,
             image_pixels / LANES * 3,
         ),
-        "blend backward": Work(
-            LANES * (c.vectors * BACKWARD + c.items * (START_STRIP + END_STRIP))
-            + c.walked * (PREPARE_PAIR + SUM_PAIR),
-            c.walked * (PAIR + SPLAT) + c.pairs * WRITTEN * PAIR_GRADIENT + image_pixels * 6 * FLOAT,
-            c.vectors * BACKWARD_VECTOR
-            + c.items * (START_VECTOR + END_VECTOR)
-            + c.walked * (PREPARE_VECTOR / 3 + SUM_VECTOR),
-            c.vectors,
-        ),
-        "update": Work(
-            c.seen * (TO_SCREEN + GRADIENT + BASIS + BASIS_GRADIENT + coefficients * COEFFICIENT_GRADIENT)
-            + c.seen * ADAM * (OPTIMIZED + 3 * coefficients),
-            c.pairs * PAIR_GRADIENT
-            + c.visible * (INDEX + BOX)
-            + c.seen * (adam_rows + LINE)
-            + (c.visible - c.seen) * 2 * LINE,
-            c.pairs * 4 + c.seen * (ROW_GRADIENT + chunks * CHUNK_ADAM),
-            c.seen * (2 * OPTIMIZED / LANES + 2 * chunks + 10 / LANES),
-        ),
+        "blend backward": _blend_backward(c, image_pixels),
+        "update": _update(c, coefficients),
     }
+
+
+def _project(c: Counts, coefficients: int) -> Work:
+    colors, drawn = 3 * coefficients * FLOAT, SPLAT + BOX + KEY + INDEX
+    return Work(
+        c.gaussians * QUICK_LOOK
+        + c.visible * (TO_SCREEN + EXTENT + BASIS + PER_COEFFICIENT * coefficients)
+        + c.visible_behind * (OPTIMIZED + 3 * coefficients) * CATCH_UP,
+        c.gaussians * GEOMETRY
+        + c.visible * (colors + WRITTEN * drawn)
+        + c.visible_behind * (FIRST_MOMENTS + colors),
+        c.gaussians * ROW_LOOK + c.visible * (ROW_TO_SCREEN + ROW_COLOR),
+        c.visible * 10 / LANES,
+    )
+
+
+def _blend_backward(c: Counts, image_pixels: int) -> Work:
+    return Work(
+        LANES * (c.vectors * BACKWARD + c.items * (START_STRIP + END_STRIP))
+        + c.walked * (PREPARE_PAIR + SUM_PAIR),
+        c.walked * (PAIR + SPLAT) + c.pairs * WRITTEN * PAIR_GRADIENT + image_pixels * 6 * FLOAT,
+        c.vectors * BACKWARD_VECTOR
+        + c.items * (START_VECTOR + END_VECTOR)
+        + c.walked * (PREPARE_VECTOR / 3 + SUM_VECTOR),
+        c.vectors,
+    )
+
+
+def _update(c: Counts, coefficients: int) -> Work:
+    rows = 2 * (GEOMETRY + MOMENTS + 3 * 3 * coefficients * FLOAT)  # read and written back
+    chunks = math.ceil(3 * coefficients / LANES)
+    return Work(
+        c.seen * (TO_SCREEN + GRADIENT + BASIS + BASIS_GRADIENT + coefficients * COEFFICIENT_GRADIENT)
+        + c.seen * ADAM * (OPTIMIZED + 3 * coefficients),
+        c.pairs * PAIR_GRADIENT
+        + c.visible * (INDEX + BOX)
+        + c.seen * (rows + LINE)
+        + (c.visible - c.seen) * 2 * LINE,
+        c.pairs * 4 + c.seen * (ROW_GRADIENT + chunks * CHUNK_ADAM),
+        c.seen * (2 * OPTIMIZED / LANES + 2 * chunks + 10 / LANES),
+    )
 
 
 def share_of(work: Work, seconds: float, limits: Limits) -> Share:

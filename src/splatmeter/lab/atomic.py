@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from splatmeter.files.atomic import write_text as write_text
+from splatmeter.errors import OutputError
+from splatmeter.files import atomic
+
+
+def write_text(path: Path, text: str) -> None:
+    """Into a folder that exists: the lab makes its own folders, and a mistyped path of others is refused."""
+    if not path.parent.is_dir():
+        raise OutputError(f"Cannot write {path}: there is no folder {path.parent}. Make it first.")
+    atomic.write_text(path, text)
 
 
 def write_json(path: Path, record: Any) -> None:
