@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-FAST_STEPS = 2800
+FAST_STEPS = 3200
 
 PRESETS: dict[str, dict[str, Any]] = {
     "fast": {
         "iterations": FAST_STEPS,
         "test_iterations": (FAST_STEPS,),
         "save_iterations": (FAST_STEPS,),
-        "progressive": "4:400,2:1300",
+        "progressive": "4:400,2:1500",
         "densification": "cut",
         "densify_grad_threshold": 0.00016,
         "densify_reference_loss": 0.06,
         "densify_from_iter": 300,
-        "densify_until_iter": 1900,
+        "densify_until_iter": 2200,
         "opacity_reset_interval": 1_000_000,
         "position_lr_init": 0.0003,
         "position_lr_final": 0.000003,
