@@ -19,7 +19,7 @@ TRAINER = (
     "train", "blocks", "page", "models",
 )  # fmt: skip
 LAB = (
-    "atomic", "order_of_time", "patience", "environment", "code_identity",
+    "json_files", "order_of_time", "patience", "environment", "code_identity",
     "samples", "handlog", "trainers", "executor", "monitor",
     "plan", "record", "session", "audit", "compare", "judgement", "history", "log", "report",
 )  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 
 from splatmeter.errors import SplatmeterError
 from splatmeter.jobs.cluster import cluster_of
-from splatmeter.lab.atomic import write_text
+from splatmeter.lab.json_files import write_text
 from splatmeter.lab.log.job_lines import job_notes
 from splatmeter.lab.plan import protocol
 from splatmeter.lab.plan.phases import Phase

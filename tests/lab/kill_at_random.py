@@ -21,7 +21,7 @@ STAND_IN = str(Path(__file__).with_name("stand_in.py"))
 
 
 def make(folder: Path, steps: int = 60) -> None:
-    from splatmeter.lab.atomic import write_text
+    from splatmeter.lab.json_files import write_text
     from splatmeter.lab.plan import protocol
     from splatmeter.lab.plan.phases import Phase
     from splatmeter.lab.record.lab import Lab

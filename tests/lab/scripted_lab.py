@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from splatmeter.events import Evaluated, Failed, Finished, Progress, Started
-from splatmeter.lab.atomic import write_text
 from splatmeter.lab.executor import Arrival, Command, Scripted
+from splatmeter.lab.json_files import write_text
 from splatmeter.lab.plan import protocol
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol

@@ -15,7 +15,7 @@ import pytest
 
 from splatmeter.cli.main import main
 from splatmeter.lab import code_identity
-from splatmeter.lab.atomic import read_json
+from splatmeter.lab.json_files import read_json
 from splatmeter.lab.judgement.verdicts import judged, phase_verdict
 from splatmeter.lab.plan.phases import Phases
 from splatmeter.lab.record.lab import Lab

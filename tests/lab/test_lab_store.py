@@ -19,8 +19,8 @@ from kill_at_random import kill_repeatedly
 from scripted_lab import add, carried_out, make_lab, trainer
 
 from splatmeter.errors import InputError, OutputError
-from splatmeter.lab.atomic import finite, read_json, write_json, write_text
 from splatmeter.lab.environment import ALLOWED_VARIABLES, collect, masked, variables
+from splatmeter.lab.json_files import finite, read_json, write_json, write_text
 from splatmeter.lab.record import export
 from splatmeter.lab.record.index import Index, query, synced_once
 from splatmeter.lab.record.lab import Lab, locked

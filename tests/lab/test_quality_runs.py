@@ -12,8 +12,8 @@ from scripted_lab import IMAGES, add, carried_out, make_lab, option
 
 from splatmeter.errors import UsageError
 from splatmeter.events import Evaluated, Finished, Progress, Started
-from splatmeter.lab.atomic import write_text
 from splatmeter.lab.executor import Arrival, Command, Scripted
+from splatmeter.lab.json_files import write_text
 from splatmeter.lab.judgement.verdicts import judged
 from splatmeter.lab.log.log_contents import document
 from splatmeter.lab.plan import protocol as protocols

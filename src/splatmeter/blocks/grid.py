@@ -142,7 +142,7 @@ def _covariance(group: F64) -> F64:
 
 
 def _pointed(direction: F64) -> Axis:
-    """Of two opposite directions, the one whose largest component is positive."""
+    """The one of two opposite directions whose largest component is positive."""
     x, y, z = (direction * np.sign(direction[np.argmax(np.abs(direction))])).tolist()
     return x, y, z
 

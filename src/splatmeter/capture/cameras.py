@@ -11,7 +11,7 @@ from splatmeter.capture.job import CleanPhoto
 from splatmeter.errors import InputError
 
 USUAL_FOCAL = 1.2
-"""Of the longer side, where photos do not tell: between a phone's wide lens and a camera's normal one."""
+"""In units of the longer side, where photos do not tell: between a phone's wide lens and a normal one."""
 
 
 def guesses(photos: Sequence[CleanPhoto], single: bool) -> list[CameraGuess]:

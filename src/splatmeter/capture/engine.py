@@ -34,7 +34,7 @@ class Model:
 
     folder: str
     numbers: tuple[int, ...]
-    """Of the photos it placed."""
+    """Numbers of the photos it placed."""
     points: int
     error: float
     """Mean reprojection error in pixels."""

@@ -50,7 +50,7 @@ class _Looked:
     frames: Sequence[Frame]
     beside: Sequence[Sequence[int]]
     positions: Sequence[F64]
-    """Of the points that each photo sees."""
+    """Where the points lie that each photo sees."""
     maps: Path
 
 

@@ -37,7 +37,7 @@ _TURNS = {
 
 
 class Unusable(Exception):
-    """Of one photo; the others may do. Carries reason and advice."""
+    """One photo cannot be used; the others may do. Carries reason and advice."""
 
     def __init__(self, reason: str, advice: str) -> None:
         super().__init__(reason)

@@ -9,7 +9,7 @@ from splatmeter.capture.job import CleanPhoto, LeftOut
 from splatmeter.capture.pairs import Pair
 
 BLURRED_BELOW = 0.3
-"""Of the placed photos' median sharpness."""
+"""Share of the placed photos' median sharpness."""
 FEW_FEATURES = 200
 FEW_SHARED = 60
 """Verified matches with its best partner; registering takes 30 that are points of the scene already."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from splatmeter.ops import F32, F64, Pinhole
 
 RADIUS = 2
-"""Of the windows that are compared, in pixels: 5x5."""
+"""How far the compared windows reach from their middle, in pixels: they are 5x5."""
 PLANES = 72
 """Distances tried at the coarse size, evenly in 1 / depth: the picture moves evenly with it."""
 AROUND = (-0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75)

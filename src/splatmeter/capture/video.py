@@ -20,7 +20,7 @@ from splatmeter.capture.work import Work
 from splatmeter.errors import InputError
 
 LOOKS_A_SECOND = 12.0
-"""Of the video; more candidates a second would hardly be sharper."""
+"""Taken from each second of the video; more candidates a second would hardly be sharper."""
 _QUARTERS = {90: Image.Transpose.ROTATE_90, 180: Image.Transpose.ROTATE_180, 270: Image.Transpose.ROTATE_270}
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from splatmeter.cli import lab as lab_commands
 from splatmeter.cli.lab_text import table
-from splatmeter.lab.atomic import write_text
+from splatmeter.lab.json_files import write_text
 from splatmeter.lab.judgement.verdicts import Judged, judged
 from splatmeter.lab.plan import protocol as protocols
 from splatmeter.lab.plan.phases import BASELINE

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from splatmeter.cli.lab import lab_folder
 from splatmeter.cli.lab_text import clean
 from splatmeter.errors import MissingFile
-from splatmeter.lab.atomic import write_text
 from splatmeter.lab.history import history_text
 from splatmeter.lab.history.history import history as gathered
 from splatmeter.lab.history.tracks import SIGNS, Change, FigureKind, History, Point, Track
+from splatmeter.lab.json_files import write_text
 from splatmeter.lab.record.lab import Lab
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from pathlib import Path
 from splatmeter.cli.lab import lab_folder
 from splatmeter.cli.lab_text import clean, table
 from splatmeter.errors import MissingFile, UsageError
-from splatmeter.lab.atomic import finite, write_text
 from splatmeter.lab.compare.comparison import Comparison
 from splatmeter.lab.compare.ratio import Estimate
+from splatmeter.lab.json_files import finite, write_text
 from splatmeter.lab.judgement.verdicts import (
     Judged,
     Judgements,

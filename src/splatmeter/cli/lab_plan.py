@@ -11,8 +11,8 @@ from splatmeter.cli.lab import lab_folder
 from splatmeter.cli.lab_text import table
 from splatmeter.errors import UsageError
 from splatmeter.events import Progress
-from splatmeter.lab.atomic import write_text
 from splatmeter.lab.executor import ChildProcess
+from splatmeter.lab.json_files import write_text
 from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan import phases, protocol
 from splatmeter.lab.plan.build_steps import build_words

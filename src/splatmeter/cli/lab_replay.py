@@ -13,7 +13,7 @@ from splatmeter.cli.lab_run import carry_out
 from splatmeter.cli.lab_text import clean
 from splatmeter.cli.lab_text import table as text_table
 from splatmeter.errors import MissingFile, UsageError
-from splatmeter.lab.atomic import write_text
+from splatmeter.lab.json_files import write_text
 from splatmeter.lab.log.replay_results import (
     MeasuredPair,
     measured_pairs,

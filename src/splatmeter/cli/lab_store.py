@@ -9,7 +9,7 @@ from argparse import Namespace
 from splatmeter.cli.lab import lab_folder
 from splatmeter.cli.lab_text import clean, table
 from splatmeter.errors import MissingFile
-from splatmeter.lab.atomic import read_json, write_text
+from splatmeter.lab.json_files import read_json, write_text
 from splatmeter.lab.record import export as exports
 from splatmeter.lab.record.index import Index, query
 from splatmeter.lab.record.lab import Lab

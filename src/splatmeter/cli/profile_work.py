@@ -66,15 +66,15 @@ BACKWARD_VECTOR = 30
 recurrence 2, store 2."""
 START_VECTOR, END_VECTOR = 45, 14
 PREPARE_VECTOR = 38
-"""Of a pair: an eighth of the exact rows (180) and of transposing (75), and its items packed."""
+"""For one pair: an eighth of the exact rows (180) and of transposing (75), and its items packed."""
 SUM_VECTOR = 36
 ROW_TO_SCREEN, ROW_COLOR = 62, 45
-"""Of a row: an eighth of what eight rows take together, and its own harmonics."""
+"""For one row: an eighth of what eight rows take together, and its own harmonics."""
 ROW_LOOK = 13
 ROW_GRADIENT = 120
 """An eighth of 16 transposed columns in, 24 moments in and out, 8 + 8 sums, and the formulas (750)."""
 CHUNK_ADAM = 19
-"""Of eight harmonics: load 3, product, triples 2, mask 1, moments 7, step 2, store 3."""
+"""For eight harmonics: load 3, product, triples 2, mask 1, moments 7, step 2, store 3."""
 LOSS_VECTOR = 3 * 210
 
 LOSS = 3 * 289
@@ -95,7 +95,7 @@ class Work:
     operations: float = 0.0
     """On eight floats."""
     divisions: float = 0.0
-    """Of eight floats; square roots, too."""
+    """Each on eight floats; square roots count, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Share:
     nearest: Unit
     """The limit that it comes nearest to."""
     share: float
-    """Of that one."""
+    """How much of that limit it reaches."""
     arithmetic: float
     memory: float
     operations: float

@@ -57,8 +57,8 @@ def plan(
 
 
 def _candidates(table: Table, rule: GrowthRule, criterion: Criterion) -> Candidates:
-    """Of the rule's region. Rows elsewhere are not even compared with: a criterion that goes by shares would
-    otherwise name fewer or more in the region, depending on what lies around it."""
+    """Candidates inside the rule's region. Rows elsewhere are not even compared with: a criterion that goes
+    by shares would otherwise name fewer or more in the region, depending on what lies around it."""
     found = statistics.read(table)
     if not rule.region:
         return criterion(found, rule.threshold)

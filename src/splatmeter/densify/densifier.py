@@ -71,7 +71,7 @@ class Densifier:
         return self.strategy.plan is not None and 0 < step < self.settings.until
 
     def rule(self, step: int, loss: float = math.nan) -> GrowthRule:
-        """Of the densification after this step; `loss` is the recent mean, where it is known."""
+        """How the set changes after this step; `loss` is the recent mean, where it is known."""
         settings = self.settings
         limit = prune.LARGEST_SHARE * settings.extent if self._size_matters(step) else math.inf
         return GrowthRule(

@@ -37,7 +37,7 @@ class Division(Protocol):
         ...
 
     def largest_scales(self, parents: F32) -> F32:
-        """Of the children of each parent [N]."""
+        """The largest scale of each parent's children [N]."""
         ...
 
 

@@ -14,7 +14,7 @@ from splatmeter.ops import F32, Table
 
 
 class Hands(Protocol):
-    """Of the engine that holds the table: the two operations that every change of the set is made of."""
+    """Two operations of the engine that holds the table; every change of the set is made of them."""
 
     @property
     def morton_order(self) -> Callable[[F32], NDArray[np.int64]]: ...

@@ -191,7 +191,7 @@ class TrainConfig:
         )
 
     def raster_settings(self, sh_degree: int) -> RasterSettings:
-        """Of pictures, by which the model is judged and which others see: without the light cut."""
+        """For pictures, by which the model is judged and which others see: without the light cut."""
         level = 1.0 if self.white_background else 0.0
         return RasterSettings(
             sh_degree=sh_degree,
@@ -201,7 +201,7 @@ class TrainConfig:
         )
 
     def step_settings(self, sh_degree: int, absolute_gradients: bool) -> RasterSettings:
-        """Of steps of training."""
+        """For steps of training."""
         return dataclasses.replace(
             self.raster_settings(sh_degree),
             absolute_gradients=absolute_gradients,

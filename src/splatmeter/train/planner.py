@@ -51,7 +51,7 @@ class Recipe:
     stages: tuple[tuple[int, float], ...]
     """Divisors of the photos' sides, each with the share at which it ends; then the full size."""
     pixels: float
-    """Of a photo of full size."""
+    """In a photo of full size."""
     finest: tuple[int, ...] = (1,)
     """Divisors that may be the last one, the full size first."""
 
@@ -132,7 +132,7 @@ class Machine:
 
 # ---- forecasts --------------------------------------------------------------------------------------------
 def mean_seconds(recipe: Recipe, prices: Prices, here: Situation, target: float, finest: int) -> float:
-    """Of a step, over all that are left, if Gaussians grow evenly to `target` until growth ends."""
+    """What a step takes on average until the end, if Gaussians grow evenly to `target` until growth ends."""
     more = max(0.0, target - here.gaussians) * mean_growth(recipe, here.done)
     return prices.of(mean_pixels(recipe, here.done, finest), here.gaussians + more)
 
@@ -236,7 +236,7 @@ def _finest(recipe: Recipe, prices: Prices, here: Situation, before: Entry) -> i
 
 
 def _interval(steps: float, before: int) -> int:
-    """Of the densifications of a run with so many steps; small changes are not worth any."""
+    """Steps between densifications, for a run of so many; a small change is not worth making."""
     wanted = min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, round(ROUNDS_SHARE * steps)))
     return before if before and 0.8 < wanted / before < 1.25 else wanted
 

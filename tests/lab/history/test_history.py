@@ -15,9 +15,9 @@ from scripted_lab import add, carried_out, make_lab, trainer
 
 from splatmeter.cli.main import main
 from splatmeter.lab import environment
-from splatmeter.lab.atomic import write_text
 from splatmeter.lab.history.history import history
 from splatmeter.lab.history.tracks import FIGURES, Change, History, Point, follows
+from splatmeter.lab.json_files import write_text
 from splatmeter.lab.judgement.verdicts import judged
 from splatmeter.lab.plan import protocol as protocols
 from splatmeter.lab.plan.scene_entries import SceneEntry

@@ -1,4 +1,4 @@
-"""GOF, the original's present criterion: absolute gradients name as many candidates again (spec 3.4)."""
+"""GOF, the original's present criterion: absolute gradients name as many candidates again."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def shares(opacity: F64, times: NDArray[np.int64]) -> tuple[F64, F64]:
 
 @functools.cache
 def _coefficients(number: int) -> F64:
-    """Of o'^(k + 1), k = 0 ... N - 1. Binomials C(i - 1, k) summed over i are C(N, k + 1)."""
+    """Coefficients of o'^(k + 1), k = 0 ... N - 1. Binomials C(i - 1, k) summed over i are C(N, k + 1)."""
     signed = [math.comb(number, k + 1) * (-1.0) ** k / math.sqrt(k + 1) for k in range(number)]
     return np.array(signed)  # [N]
 

@@ -1,4 +1,4 @@
-"""3DGS and the paper's variant of Mip-Splatting: the mean screen-space gradient decides (spec 3.4)."""
+"""3DGS and the paper's variant of Mip-Splatting: the mean screen-space gradient decides."""
 
 from __future__ import annotations
 

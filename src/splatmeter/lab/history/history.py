@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from splatmeter.errors import SplatmeterError
-from splatmeter.lab.atomic import read_json
 from splatmeter.lab.history import changes
 from splatmeter.lab.history.conditions import conditions, described, photos_of
 from splatmeter.lab.history.left_out import left_out
@@ -14,6 +13,7 @@ from splatmeter.lab.history.readings import readings
 from splatmeter.lab.history.revisions import subjects
 from splatmeter.lab.history.tracks import Against, Conditions, History, Point, Track, Variant
 from splatmeter.lab.history.variants import Variants
+from splatmeter.lab.json_files import read_json
 from splatmeter.lab.judgement.gathering import counted, samples_of
 from splatmeter.lab.judgement.verdicts import Judgements
 from splatmeter.lab.plan.protocol import Protocol

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from splatmeter.lab.atomic import read_json
+from splatmeter.lab.json_files import read_json
 from splatmeter.lab.monitor import clocks
 from splatmeter.lab.plan.commands import seeds, trainer_of
 from splatmeter.lab.plan.phases import Phase

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from splatmeter.lab.atomic import read_json
+from splatmeter.lab.json_files import read_json
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab, begun_sessions
 from splatmeter.lab.record.result import status_of

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from splatmeter.lab.atomic import read_json
 from splatmeter.lab.compare.machines import split_blocks
+from splatmeter.lab.json_files import read_json
 from splatmeter.lab.judgement import gathering
 from splatmeter.lab.record.lab import Lab
 from splatmeter.lab.samples.finding import Finding, Severity

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import InputError, MissingFile, UsageError
-from splatmeter.lab.atomic import write_text
+from splatmeter.lab.json_files import write_text
 from splatmeter.lab.order_of_time import seconds_of, utc_text
 from splatmeter.lab.plan import toml
 from splatmeter.lab.samples.aim import AIMS

@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from splatmeter.lab.atomic import read_json, write_json
 from splatmeter.lab.handlog.values import HandLog, HandPhase
+from splatmeter.lab.json_files import read_json, write_json
 from splatmeter.lab.plan.phases import BASELINE, Phase
 from splatmeter.lab.record.lab import Lab
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import InputError, OutputError
-from splatmeter.lab.atomic import read_json
+from splatmeter.lab.json_files import read_json
 from splatmeter.lab.order_of_time import place_in_order
 from splatmeter.lab.record.intact import objection
 from splatmeter.lab.record.lab import Lab, locked, read_plan

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from splatmeter.lab.atomic import read_json
+from splatmeter.lab.json_files import read_json
 from splatmeter.lab.record.result import RunEvaluation, RunResult, RunTiming, evaluations_from, result_from
 from splatmeter.lab.record.run_folder import arrivals
 from splatmeter.lab.record.summary import summarize

@@ -11,7 +11,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from splatmeter.errors import MissingFile, OutputError
-from splatmeter.lab.atomic import read_json, write_json
+from splatmeter.lab.json_files import read_json, write_json
 from splatmeter.lab.plan import protocol as protocols
 from splatmeter.lab.plan.phases import Phases
 from splatmeter.lab.plan.protocol import Protocol

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import InputError, OutputError, UsageError
-from splatmeter.lab.atomic import read_json, write_json
+from splatmeter.lab.json_files import read_json, write_json
 from splatmeter.lab.order_of_time import place_in_order, utc_now
 from splatmeter.lab.record.lab import MERGED, Lab, begun_sessions, enter_sessions, locked, read_plan
 from splatmeter.lab.record.merge_rules import protocol_conflicts

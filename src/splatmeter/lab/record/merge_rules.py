@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import SplatmeterError
-from splatmeter.lab.atomic import read_json
+from splatmeter.lab.json_files import read_json
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.record.lab import Lab
 

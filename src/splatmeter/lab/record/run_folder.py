@@ -15,8 +15,8 @@ from typing import Any, TextIO
 
 from splatmeter.errors import OutputError
 from splatmeter.events import Event, from_line, to_line
-from splatmeter.lab.atomic import read_json, write_json, write_text
 from splatmeter.lab.executor import Arrival, Command, signal_group
+from splatmeter.lab.json_files import read_json, write_json, write_text
 from splatmeter.lab.record.result import RunResult
 
 RESULT = "result.json"

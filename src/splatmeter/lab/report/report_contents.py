@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from splatmeter.lab.atomic import read_json
 from splatmeter.lab.handlog import audit_log, parse_log
 from splatmeter.lab.history.history import history
+from splatmeter.lab.json_files import read_json
 from splatmeter.lab.judgement.controls import latest_noise
 from splatmeter.lab.judgement.verdicts import Judgements
 from splatmeter.lab.log.card_lines import card_configuration

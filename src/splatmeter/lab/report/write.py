@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from splatmeter.errors import OutputError
-from splatmeter.lab.atomic import write_text
+from splatmeter.lab.json_files import write_text
 from splatmeter.lab.judgement.verdicts import Judgements
 from splatmeter.lab.record.index import Index
 from splatmeter.lab.record.lab import Lab

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import OutputError
-from splatmeter.lab.atomic import read_json
+from splatmeter.lab.json_files import read_json
 from splatmeter.lab.monitor.clocks import slowed_by_heat
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.result import RunResult

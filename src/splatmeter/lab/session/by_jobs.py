@@ -16,8 +16,8 @@ from splatmeter.errors import SplatmeterError
 from splatmeter.jobs.cluster import Cluster, Standing
 from splatmeter.jobs.crew import Crew, News, Report
 from splatmeter.jobs.folder import JobFolder, Task, tries
-from splatmeter.lab.atomic import read_json, write_json
 from splatmeter.lab.executor import ChildProcess
+from splatmeter.lab.json_files import read_json, write_json
 from splatmeter.lab.record.lab import Lab, locked
 from splatmeter.lab.record.result import RunResult, result_from
 from splatmeter.lab.record.run_folder import end_orphan, remove_output

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from splatmeter.lab.atomic import write_text
 from splatmeter.lab.executor import Command
+from splatmeter.lab.json_files import write_text
 from splatmeter.lab.monitor import clocks
 from splatmeter.lab.monitor.clocks import CardState
 from splatmeter.lab.monitor.nvml import Card, cards

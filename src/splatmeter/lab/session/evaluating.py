@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from splatmeter.lab.atomic import read_json, write_json
+from splatmeter.lab.json_files import read_json, write_json
 from splatmeter.lab.plan import commands
 from splatmeter.lab.plan.commands import scene_path, trainer_of
 from splatmeter.lab.plan.protocol import Protocol

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import CodeChanged
-from splatmeter.lab.atomic import read_json, write_json
 from splatmeter.lab.code_identity import CodeIdentity, identify
 from splatmeter.lab.executor import Command
+from splatmeter.lab.json_files import read_json, write_json
 from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan import commands
 from splatmeter.lab.plan.commands import RunRequest

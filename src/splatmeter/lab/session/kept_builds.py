@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from splatmeter.lab.atomic import read_json, write_json
+from splatmeter.lab.json_files import read_json, write_json
 from splatmeter.lab.monitor import kernels
 from splatmeter.lab.monitor.kernels import Kernel
 from splatmeter.lab.record.lab import Lab

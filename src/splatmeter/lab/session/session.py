@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import NotEnoughMemory, SplatmeterError
-from splatmeter.lab.atomic import write_json
 from splatmeter.lab.environment import machine_identity
 from splatmeter.lab.executor import Arrival, Executor
+from splatmeter.lab.json_files import write_json
 from splatmeter.lab.order_of_time import utc_now
 from splatmeter.lab.plan.commands import RunRequest, is_plain
 from splatmeter.lab.plan.protocol import Protocol

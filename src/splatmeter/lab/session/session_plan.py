@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import InputError, MissingFile, UsageError
-from splatmeter.lab.atomic import read_json, write_json
 from splatmeter.lab.environment import machine_identity
+from splatmeter.lab.json_files import read_json, write_json
 from splatmeter.lab.order_of_time import place_in_order, utc_now
 from splatmeter.lab.plan.block_orders import block_orders, next_orders
 from splatmeter.lab.plan.phases import Phase

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.events import Evaluated, Progress, Saved
-from splatmeter.lab.atomic import write_text
 from splatmeter.lab.executor import Arrival, ProcessEnd
+from splatmeter.lab.json_files import write_text
 from splatmeter.lab.monitor.tree import MemorySample, Stretch, TreeSampler, peaks_by_stage
 from splatmeter.lab.record.result import MonitorCost, RunMemory
 from splatmeter.lab.samples.run_sample import StagePeak

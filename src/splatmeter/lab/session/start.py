@@ -10,8 +10,8 @@ from pathlib import Path
 
 from splatmeter.errors import CheckpointError, MissingFile, SplatmeterError, UsageError
 from splatmeter.events import Failed, Finished
-from splatmeter.lab.atomic import read_json, write_json
 from splatmeter.lab.executor import Arrival, Command, Executor, Hooks
+from splatmeter.lab.json_files import read_json, write_json
 from splatmeter.lab.plan import commands
 from splatmeter.lab.plan.commands import RunRequest
 from splatmeter.lab.plan.protocol import Protocol

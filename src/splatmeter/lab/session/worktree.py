@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from splatmeter.errors import MissingFile
-from splatmeter.lab.atomic import read_json, write_json
+from splatmeter.lab.json_files import read_json, write_json
 from splatmeter.lab.plan.phases import Phase
 from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.record.lab import Lab, locked
