@@ -34,7 +34,7 @@ Examples:
   splatmeter doctor --json
   splatmeter doctor --clean --dry-run"""
 
-REQUIRED = ("filelock", "numpy", "pillow", "psutil", "rich", "safetensors", "tomlkit", "tyro")
+REQUIRED = ("filelock", "numpy", "pillow", "psutil", "rich", "tomlkit", "tyro")
 EXTRAS = {
     "torch": "reference backend, LPIPS, import of .pth checkpoints: pip install 'splatmeter[torch]'",
     "tensorboardX": "writing for TensorBoard: pip install 'splatmeter[tensorboard]'",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splatmeter.errors import InputError
+from splatmeter.errors import InputError, MissingExtra
 from splatmeter.evaluate.lpips_weights import Weights
 
 SHIFT = (-0.030, -0.088, -0.188)
@@ -96,13 +96,9 @@ def _load(path: Path) -> dict[str, Any]:
     """Float32 tensors by name; .pth files may hold tensors only, never code."""
     import torch
 
+    safe = _safetensors_reader() if path.suffix == ".safetensors" else None
     try:
-        if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            found = load_file(path)
-        else:
-            found = torch.load(path, map_location="cpu", weights_only=True)
+        found = safe(path) if safe else torch.load(path, map_location="cpu", weights_only=True)
         return {name: value.float() for name, value in found.items() if not name.startswith("classifier")}
     except Exception as problem:  # damaged files make the two libraries raise many kinds
         raise InputError(f"The LPIPS weights {path} cannot be read ({problem}); get them again.") from problem
@@ -115,3 +111,11 @@ def _check(weights: Weights, layers: dict[str, Any], heads: dict[str, Any]) -> N
         raise InputError(f"{weights.backbone} is not the {weights.network} backbone of torchvision.")
     if any(f"lin{number}.model.1.weight" not in heads for number in range(5)):
         raise InputError(f"{weights.heads} does not hold the five LPIPS v0.1 heads.")
+
+
+def _safetensors_reader() -> Callable[[Path], dict[str, Any]]:
+    try:
+        from safetensors.torch import load_file
+    except ImportError:
+        raise MissingExtra("Reading LPIPS weights from .safetensors", "torch") from None
+    return load_file
