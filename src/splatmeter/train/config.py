@@ -101,7 +101,7 @@ class TrainConfig:
     lr_final_share: float = 1.0
     """Share of the rates of colour, opacity, scale and rotation left after --position-lr-max-steps."""
     light_cut: float = 0.0
-    """Faster: a pixel is finished when this share of its light is left, such as 0.004; 0: as the original."""
+    """Faster: a pixel is done when this share of its light is left, such as 0.004; 0 and cards: the original."""
     lambda_dssim: float = 0.2
     """Weight of 1 - SSIM in the loss; L1 has the rest."""
     exposure: Literal["none", "affine"] = "none"
@@ -236,10 +236,9 @@ class TrainConfig:
     def only_on_cpu(self) -> str:
         """Options given that no card can follow; empty if there are none."""
         exposure = [f"--exposure {self.exposure}"] if self.exposure != "none" else []
-        light = [f"--light-cut {self.light_cut:g}"] if self.light_cut > 0 else []
         memory = [f"--memory {self.memory}"] if self.memory is not None else []
         within = ["--densify-region"] if self.densify_region is not None else []
-        return " and ".join(exposure + light + within + memory)
+        return " and ".join(exposure + within + memory)
 
     def densify_settings(self, extent: float, budget: int | None = None) -> DensifySettings:
         """`budget`: of Gaussians, where there is another than --max-gaussians."""
