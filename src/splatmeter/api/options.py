@@ -82,7 +82,7 @@ class TrainOptions(TypedDict, total=False):
     """Share of the rates of colour, opacity, scale and rotation left after position_lr_max_steps (default:
     1.0)."""
     light_cut: float
-    """Faster: a pixel is done when this share of its light is left, such as 0.004; 0 and cards: the original
+    """Faster: a pixel ends when this share of its light is left, such as 0.004; 0 and cards: the original
     (default: 0.0)."""
     lambda_dssim: float
     """Weight of 1 - SSIM in the loss; L1 has the rest (default: 0.2)."""

@@ -101,7 +101,7 @@ class TrainConfig:
     lr_final_share: float = 1.0
     """Share of the rates of colour, opacity, scale and rotation left after --position-lr-max-steps."""
     light_cut: float = 0.0
-    """Faster: a pixel is done when this share of its light is left, such as 0.004; 0 and cards: the original."""
+    """Faster: a pixel ends when this share of its light is left, such as 0.004; 0 and cards: the original."""
     lambda_dssim: float = 0.2
     """Weight of 1 - SSIM in the loss; L1 has the rest."""
     exposure: Literal["none", "affine"] = "none"
