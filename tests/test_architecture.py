@@ -32,8 +32,8 @@ TRAINER: tuple[str, ...] = GRAPH.TRAINER
 LAB: tuple[str, ...] = GRAPH.LAB
 NOT_PACKAGES = ("__version__", "_native", "_scenery")
 SHARED = (
-    "units", "errors", "camera", "events", "process_memory", "ops", "backend", "places", "shell", "files",
-    "jobs",
+    "units", "errors", "camera", "events", "process_memory", "control_groups", "ops", "backend", "places",
+    "shell", "files", "jobs",
 )  # fmt: skip
 ENGINES_MAY_USE = {"gaussians", "densify", "backends"}
 CAPTURE_MAY_USE = {"photos", "scene", "capture"}
@@ -76,7 +76,7 @@ def allowed(package: str) -> set[str] | None:
     if package == "api":
         return API_MAY_USE
     if package in SHARED:
-        return {"errors", "camera", "ops", "files", package}
+        return {"errors", "camera", "ops", "files", "control_groups", package}
     if package in TRAINER:
         return {*SHARED, *TRAINER[: TRAINER.index(package) + 1]}
     if package == "capture":

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from splatmeter import control_groups
+
 FLOATS_PER_GAUSSIAN = 59
 """3 mean, 3 scale, 4 rotation, 1 opacity, 48 harmonics (degree 3)."""
 
@@ -95,20 +97,12 @@ def _of_the_c_library(function: str, *numbers: int) -> None:
 
 
 def available_bytes() -> int:
-    """What this process may still take: the lesser of free memory and what its container's limit leaves."""
+    """What this process may still take: the lesser of free memory and what limits of the
+    system, such as a container's or a job's, leave of it."""
     import psutil
 
-    free = int(psutil.virtual_memory().available)
-    for limit_file, usage_file in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-    ):
-        try:
-            left = int(Path(limit_file).read_text()) - int(Path(usage_file).read_text())
-        except (OSError, ValueError):
-            continue
-        free = min(free, max(0, left))
-    return free
+    free, left = int(psutil.virtual_memory().available), control_groups.memory_left()
+    return free if left is None else min(free, left)
 
 
 def _status_bytes(field: str) -> int:

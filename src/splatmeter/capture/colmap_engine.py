@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 from PIL import Image
 
+from splatmeter import process_memory
 from splatmeter.capture.engine import CameraGuess, Model, Tell
 from splatmeter.capture.job import CleanPhoto, Settings
 from splatmeter.capture.pairs import Pair
@@ -249,7 +249,7 @@ class ColmapEngine:
 
 def extracting_threads(asked: int) -> int:
     """As many as were asked for and as free memory has room for, never none."""
-    return max(1, min(asked, int(psutil.virtual_memory().available * 0.7) // BYTES_A_THREAD))
+    return max(1, min(asked, int(process_memory.available_bytes() * 0.7) // BYTES_A_THREAD))
 
 
 def _number(file: str) -> int:

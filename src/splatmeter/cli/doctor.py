@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from splatmeter import __version__, process_memory
+from splatmeter import __version__, control_groups, process_memory
 from splatmeter.cli import arguments, caches
 from splatmeter.errors import CardUnavailable, SplatmeterError, UsageError
 from splatmeter.places import cache_folder
@@ -219,20 +219,15 @@ def _largest_scene() -> str:
 
 def _limits() -> Iterator[Finding]:
     """What a container allows, which may be less than the machine has."""
-    for name, path in (
-        ("memory limit", "/sys/fs/cgroup/memory.max"),
-        ("cpu limit", "/sys/fs/cgroup/cpu.max"),
-    ):
-        try:
-            words = Path(path).read_text("ascii").split()
-        except (OSError, ValueError):
-            continue
-        if not words or words[0] == "max":
-            yield Finding(name, "ok", "none")
-        elif name == "memory limit":
-            yield Finding(name, "ok", bytes_text(int(words[0])))
-        else:
-            yield Finding(name, "ok", f"{int(words[0]) / int(words[1]):.2g} processors")
+    limit = control_groups.memory_limit()
+    if limit is not None:
+        yield Finding("memory limit", "ok", bytes_text(limit))
+    try:
+        words = Path("/sys/fs/cgroup/cpu.max").read_text("ascii").split()
+    except (OSError, ValueError):
+        return
+    if words and words[0] != "max":
+        yield Finding("cpu limit", "ok", f"{int(words[0]) / int(words[1]):.2g} processors")
 
 
 def _extra(name: str, purpose: str) -> Finding:

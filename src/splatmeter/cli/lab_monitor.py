@@ -6,6 +6,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+from splatmeter import process_memory
 from splatmeter.cli.lab_text import clean, table
 from splatmeter.errors import InputError, MissingFile, UsageError
 from splatmeter.lab.executor import (
@@ -18,7 +19,7 @@ from splatmeter.lab.monitor import kernels as ptxas
 from splatmeter.lab.monitor.clocks import card_summary, card_text, state_text
 from splatmeter.lab.monitor.clocks import card_warnings as card_warnings
 from splatmeter.lab.monitor.nvml import first_card
-from splatmeter.lab.monitor.predict import Planned, available_bytes
+from splatmeter.lab.monitor.predict import Planned
 from splatmeter.lab.monitor.predict import predict as predicted
 from splatmeter.lab.monitor.tree import MemorySample, TreeSampler, tree
 from splatmeter.lab.session.card_watch import CardWatch
@@ -162,7 +163,7 @@ def predict(chosen: Namespace) -> int:
 def _available(trainer: str) -> int | None:
     """The memory of this machine for our trainer, of the card for one that runs there."""
     if trainer == "splatmeter":
-        return available_bytes()
+        return process_memory.available_bytes()
     card = first_card()
     memory = card.memory() if card else None
     if memory is None or memory.total_bytes is None or memory.used_bytes is None:

@@ -5,7 +5,6 @@ is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from splatmeter.units import bytes_text, count_text
 
@@ -55,17 +54,3 @@ def predict(planned: Planned) -> Prediction:
         planned.photos * planned.width * planned.height * pixel,
         TRAINER_CONTEXT.get(planned.trainer, 600 * 2**20),
     )
-
-
-def available_bytes() -> int:
-    """Memory of the machine that is free, or what the container leaves of it."""
-    import psutil
-
-    free = int(psutil.virtual_memory().available)
-    try:
-        limit = int(Path("/sys/fs/cgroup/memory.max").read_text()) - int(
-            Path("/sys/fs/cgroup/memory.current").read_text()
-        )
-    except (OSError, ValueError):
-        return free
-    return min(free, max(0, limit))
