@@ -28,8 +28,8 @@ TRAIN = (
 TEXT = """# A scene in blocks, as jobs of SLURM
 
 The built-in city, one street block large, in two parts, each a job on a SLURM of one node. The job of block
-{block} was killed with SIGKILL (`scancel --signal=KILL --full`) when it had a checkpoint of step {step}. Made by
-`python tests/jobs/one_node_slurm.py python benchmarks/slurm_story/blocks.py FOLDER`.
+{block} was killed with SIGKILL (`scancel --signal=KILL --full`) when it had a checkpoint of step {step}. Made
+by `python tests/jobs/one_node_slurm.py python benchmarks/slurm_story/blocks.py FOLDER`.
 
 ```text
 $ splatmeter scene city city --size 1
