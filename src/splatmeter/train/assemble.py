@@ -26,6 +26,7 @@ from splatmeter.train.losses import Losses
 from splatmeter.train.memory_prediction import Prediction, predict
 from splatmeter.train.output_folder import starting_checkpoint
 from splatmeter.train.progressive import Stages
+from splatmeter.train.room import Room
 from splatmeter.train.state import TrainingState, view_sampler
 from splatmeter.train.step import LOOK_AHEAD, Step
 from splatmeter.train.stopwatch import Stopwatch
@@ -54,7 +55,8 @@ class Parts:
     def follow(self, keeper: Keeper) -> None:
         """Everything that depends on the plan, anew."""
         self.config = keeper.stretched()
-        self.step, self.growth = _moving_parts(self.config, self.scene, self.prediction, self.photos, keeper)
+        room = self.growth.room
+        self.step, self.growth = _moving_parts(self.config, self.scene, room, keeper)
 
 
 def assemble(config: TrainConfig, backend: Backend, command: Stopwatch | None = None) -> Parts:
@@ -77,7 +79,7 @@ def assemble(config: TrainConfig, backend: Backend, command: Stopwatch | None = 
         )
     config = config if keeper is None else keeper.stretched()
     photos = PhotoCache(expected.photo_cache_bytes, DECODING_THREADS, LOOK_AHEAD, backend.photo)
-    step, growth = _moving_parts(config, scene, expected, photos, keeper)
+    step, growth = _moving_parts(config, scene, Room(backend.memory, expected, photos), keeper)
     first_look = FirstLook(config, step.views)
     told = (*begin(state, first_look), *photo_exposures.advice(config, bool(scene.test)))
     if start is None or start.suffix == ".pth":
@@ -100,19 +102,19 @@ def assemble(config: TrainConfig, backend: Backend, command: Stopwatch | None = 
 
 
 def _moving_parts(
-    config: TrainConfig, scene: Scene, expected: Prediction, photos: PhotoCache, keeper: Keeper | None
+    config: TrainConfig, scene: Scene, room: Room, keeper: Keeper | None
 ) -> tuple[Step, Growth]:
     """What depends on lengths."""
-    cap = expected.cap
+    cap = room.prediction.cap
     budget = None if cap is None else min(cap.most_gaussians, config.max_gaussians or cap.most_gaussians)
     densifier = Densifier(config.densify_settings(scene.extent, budget))
     views = Stages(scene.train, progressive.parse(config.progressive))
     course = None if keeper is None else keeper.course()
     schedule = config.schedule(scene.extent, None if course is None else course.rates_done)
     exposed = photo_exposures.rates(config)
-    step = Step(config, views, photos, schedule, densifier, config.explore(), exposed, course)
+    step = Step(config, views, room.photos, schedule, densifier, config.explore(), exposed, course)
     cameras = tuple(view.camera for view in scene.train)
-    return step, Growth(config, densifier, cameras, photos.give_way)
+    return step, Growth(config, densifier, cameras, room)
 
 
 def predicted(config: TrainConfig, scene: Scene, backend: Backend) -> Prediction:

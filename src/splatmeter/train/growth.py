@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from splatmeter.backend import Change, Model
 from splatmeter.densify.densifier import Densifier
@@ -11,6 +10,7 @@ from splatmeter.errors import NotEnoughMemory
 from splatmeter.events import Densified
 from splatmeter.ops import Pinhole
 from splatmeter.train.config import TrainConfig
+from splatmeter.train.room import Room
 from splatmeter.train.state import TrainingState
 
 FILTER_INTERVAL = 100
@@ -23,8 +23,7 @@ class Growth:
     densifier: Densifier
     cameras: tuple[Pinhole, ...]
     """Those of the training views: they define the 3D filter."""
-    make_room: Callable[[], bool] = lambda: False
-    """Asked where memory is short: kept photos give way, and True means that it is worth another try."""
+    room: Room
 
     def __call__(self, state: TrainingState) -> Densified | None:
         """Does what is owed for `state.step`, once."""
@@ -65,11 +64,12 @@ class Growth:
         """What does not fit has changed nothing. Photos can be decoded again, Gaussians cannot be had
         otherwise."""
         rule = self.densifier.rule(state.step, state.losses.recent_mean)
+        rule = replace(rule, budget=self.room.budget(state.model.count, rule.budget))
         while True:
             try:
                 return state.model.grow(rule)
             except NotEnoughMemory:
-                if not self.make_room():
+                if not self.room.photos.give_way():
                     raise
 
     def _refreshes_at(self, step: int) -> bool:

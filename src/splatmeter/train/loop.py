@@ -163,15 +163,16 @@ class _Run:
         yield keeper.told(entry)
 
     def _keep_within(self, gaussians: int) -> Iterator[Warned]:
-        """Photos make room for Gaussians; where these have all of --memory, that is said once."""
-        cap = self.parts.prediction.cap
-        if cap is None:
-            return
-        most = self.parts.prediction.photo_cache_bytes
-        self.parts.photos.limit(min(most, cap.photo_bytes(gaussians)))
-        if gaussians >= cap.most_gaussians and not self._told_full:
+        """Photos make room for Gaussians; where these have all of --memory, or all there is, that is said
+        once."""
+        cap, full = self.parts.prediction.cap, self.parts.growth.room.full(gaussians)
+        if cap is not None:
+            most = self.parts.prediction.photo_cache_bytes
+            self.parts.photos.limit(min(most, cap.photo_bytes(gaussians)))
+            full = cap.full() if gaussians >= cap.most_gaussians else full
+        if full is not None and not self._told_full:
             self._told_full = True
-            yield cap.full()
+            yield full
 
     # ---- between steps ------------------------------------------------------------------------------------
     def _between_steps(self, step: int) -> bool:
