@@ -71,7 +71,7 @@ def flown(chosen: argparse.Namespace) -> list[dict]:
     stamp = json.loads((chosen.city / "splatmeter-demo.json").read_text())
     size = CitySize(**{name: stamp[name] for name in ("size", "width", "height", "seed")})
     runs = dict(entry.split("=", 1) for entry in chosen.models)
-    models = {name: api.load(path) for name, path in runs.items()}
+    models = {name: api.load_model(path) for name, path in runs.items()}
     cells = next(filter(None, (borders(Path(path)) for path in runs.values())), None)
     chosen.out.mkdir(parents=True, exist_ok=True)
     frames = []
