@@ -123,7 +123,7 @@ def test_a_block_that_cannot_be_trained_is_told_and_not_repeated(
     out = tmp_path / "out"
     assert main(words(street, out)) == 0
     shutil.rmtree(out / divided.BLOCKS / "1-1/point_cloud")
-    (out / divided.BLOCKS / "1-1/scene/block.json").write_text("nonsense")
+    (out / divided.BLOCKS / "1-1/point_cloud").write_text("in the way")
     capsys.readouterr()
     assert main(words(street, out, "--on", "local")) != 0
     told = capsys.readouterr().err

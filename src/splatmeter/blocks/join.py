@@ -21,6 +21,7 @@ from splatmeter import __version__
 from splatmeter.backend import Backend
 from splatmeter.blocks.pieces import Piece, Pieces
 from splatmeter.blocks.plan_folder import JOINED
+from splatmeter.blocks.runs import model_at
 from splatmeter.errors import InputError, OutputError
 from splatmeter.files.atomic import write_text
 from splatmeter.gaussians import gaussians, ply
@@ -64,13 +65,14 @@ def join(pieces: Pieces, scene: Scene, config: TrainConfig, backend: Backend) ->
 
 
 def is_joined(pieces: Pieces, out: Path) -> bool:
-    """Whether the model in this folder is of these very runs."""
+    """Whether the model in this folder is of these very runs, and whole."""
     try:
         record = json.loads((out / JOINED).read_text("utf-8"))
         models = {row["block"]: row["model"] for row in record["blocks"]}
+        there = model_at(out, int(record["step"])) is not None
     except (OSError, ValueError, KeyError, TypeError):
         return False
-    return models == {piece.name: stamp(piece) for piece in pieces.pieces}
+    return there and models == {piece.name: stamp(piece) for piece in pieces.pieces}
 
 
 def stamp(piece: Piece) -> list[int]:

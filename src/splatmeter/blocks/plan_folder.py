@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,11 @@ def read(out: Path) -> Plan:
 
 def write(out: Path, plan: Plan, source: Path, blocks: tuple[Block, ...]) -> None:
     """Scenes first: where the plan lies, everything that it names is there."""
+    write_scenes(out, plan, source, blocks)
+    write_plan(out, plan)
+
+
+def write_scenes(out: Path, plan: Plan, source: Path, blocks: Sequence[Block]) -> None:
     for block in blocks:
         scene = run_folder(out, block.name) / SCENE
         photos = (*block.train, *block.test)
@@ -93,7 +98,6 @@ def write(out: Path, plan: Plan, source: Path, blocks: tuple[Block, ...]) -> Non
         with replacing(scene / block_scene.POINTS) as file:
             file.write(points_bytes(block.points))
         write_text(scene / block_scene.FILE, json.dumps(block_scene.content(described, scene), indent=1))
-    write_plan(out, plan)
 
 
 def write_plan(out: Path, plan: Plan) -> None:

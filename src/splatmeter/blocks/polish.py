@@ -13,6 +13,7 @@ from pathlib import Path
 
 from splatmeter.backend import Backend
 from splatmeter.blocks.plan_folder import JOINED
+from splatmeter.blocks.runs import model_at
 from splatmeter.gaussians import ply
 from splatmeter.ops import empty_table
 from splatmeter.scene.scene import Scene
@@ -33,8 +34,7 @@ class Polish:
 
     @property
     def done(self) -> bool:
-        saved = self.out / "point_cloud" / f"iteration_{self.config.iterations}"
-        return (saved / "point_cloud.ply").is_file() and (saved / "fused.ply").is_file()
+        return model_at(self.out, self.config.iterations) is not None
 
     def too_large(self, scene: Scene, backend: Backend) -> str:
         """A sentence where it does not fit; photos give way to Gaussians."""

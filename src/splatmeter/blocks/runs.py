@@ -13,6 +13,7 @@ from typing import Any
 from splatmeter.blocks.plan_folder import SCENE, Plan, Planned, run_folder
 from splatmeter.errors import InputError
 from splatmeter.events import Event, Finished, Progress, from_line
+from splatmeter.gaussians import ply
 from splatmeter.train import checkpoint_names
 from splatmeter.train.config import TrainConfig, from_json
 from splatmeter.train.output_folder import CONFIG, EVENTS, holds_run
@@ -31,13 +32,19 @@ class Trained:
 
 
 def trained(folder: Path) -> Trained | None:
-    """None as long as the run has not come to its end."""
+    """None as long as the run has not come to its end, or where what it left is not whole."""
     step = _finished_at(folder) or _planned_end(folder)
-    if step is None:
+    if step is None or not (folder / CONFIG).is_file():
         return None
+    model = model_at(folder, step)
+    return None if model is None else Trained(folder, step, model)
+
+
+def model_at(folder: Path, step: int) -> Path | None:
+    """The model of that step, if it and the fused one are whole."""
     saved = folder / "point_cloud" / f"iteration_{step}"
-    whole = (saved / "point_cloud.ply").is_file() and (saved / "fused.ply").is_file()
-    return Trained(folder, step, saved / "point_cloud.ply") if whole else None
+    whole = ply.is_whole(saved / "point_cloud.ply") and ply.is_whole(saved / "fused.ply")
+    return saved / "point_cloud.ply" if whole else None
 
 
 def _finished_at(folder: Path) -> int | None:

@@ -51,9 +51,11 @@ def run(words: Sequence[str]) -> int:
 
     chosen = arguments.parse(MergeArguments, "splatmeter merge", words, DESCRIPTION, SHORT)
     out = chosen.output.expanduser()
+    runs = [path.expanduser() for path in chosen.runs]
+    _require_apart(out, runs)
     if holds_run(out) and not chosen.overwrite:
         raise OutputError(f"{out} already holds a model. Replace it (--overwrite), or choose another -o.")
-    pieces = gathered([path.expanduser() for path in chosen.runs])
+    pieces = gathered(runs)
     first = pieces.pieces[0]
     source = chosen.source_path or first.described.whole()
     config = dataclasses.replace(
@@ -72,3 +74,12 @@ def run(words: Sequence[str]) -> int:
     record = join(pieces, scene, config, engine)
     print(joined_lines(record, out, bool(scene.test)).strip())
     return 0
+
+
+def _require_apart(out: Path, runs: Sequence[Path]) -> None:
+    """The model must not take the place of what it is made of."""
+    if out.exists() and not out.is_dir():
+        raise OutputError(f"{out} is a file. Choose a folder for the joined model (-o).")
+    for run in runs:
+        if run.resolve() in (out.resolve(), *out.resolve().parents):
+            raise OutputError(f"{out} is, or lies in, the run {run} that is to be joined. Choose another -o.")

@@ -125,11 +125,11 @@ def run(words: Sequence[str]) -> int:
     chosen = parse(words)
     if chosen.source_path == Path():
         raise UsageError("Which scene? Pass its folder with -s. See splatmeter train --help")
-    from splatmeter.cli import train_blocks
+    from splatmeter.cli import blocks_sense, train_blocks
     from splatmeter.train.output_folder import with_output_folder
 
     config = with_output_folder(chosen.config())
-    if train_blocks.concerns(config, chosen):
+    if blocks_sense.concerns(config, chosen):
         return train_blocks.run(config, chosen, command)
     if chosen.dry_run:
         dry_run(config, chosen)

@@ -23,12 +23,14 @@ from splatmeter.blocks.carrying import (
 )
 from splatmeter.blocks.grid import parse as parse_grid
 from splatmeter.blocks.join import is_joined, join
+from splatmeter.blocks.mending import mend_scenes, save_model_again
 from splatmeter.blocks.pieces import gathered
 from splatmeter.blocks.plan_folder import Plan
 from splatmeter.blocks.planning import planned
 from splatmeter.blocks.polish import Polish, polish_of
 from splatmeter.blocks.table import BlockTable
 from splatmeter.cli.arguments import options_of
+from splatmeter.cli.blocks_sense import other_scene, refuse, refuse_changes
 from splatmeter.errors import CheckpointError, OutputError, UsageError
 from splatmeter.photos.whole import require_whole
 from splatmeter.scene.scene import Scene, fingerprint, load_scene
@@ -54,28 +56,12 @@ GONE_SECONDS = 30.0
 """A job that died may leave a process behind for a moment, which the next try at its block waits for."""
 
 
-def concerns(config: TrainConfig, chosen: TrainArguments) -> bool:
-    """Whether this is about blocks; a folder of blocks is never taken for an ordinary run's."""
-    if chosen.blocks is not None or chosen.only_block is not None:
-        return True
-    if chosen.polish:
-        raise UsageError("--polish goes with --blocks: it trains the model that was joined of blocks.")
-    if chosen.on is not None:
-        raise UsageError(f"--on {chosen.on} goes with --blocks: a job trains one block.")
-    assert config.model_path is not None
-    if divided.has_plan(config.model_path):
-        raise OutputError(
-            f"{config.model_path} holds a scene in blocks ({divided.PLAN}). Go on with it (--resume, without "
-            "-s), pass its --blocks, or choose another --model-path."
-        )
-    return False
-
-
 def run(config: TrainConfig, chosen: TrainArguments, command: Stopwatch) -> int:
     config = dataclasses.replace(config, source_path=config.source_path.expanduser().absolute())
     assert config.model_path is not None
-    _refuse(config, chosen)
+    refuse(config, chosen)
     if chosen.only_block is not None:
+        _make_plan_first(config, chosen)
         return train_alone(config.model_path, chosen.only_block, chosen, command)
     return train_all(config, chosen, executor_of(config.model_path, chosen))
 
@@ -91,26 +77,6 @@ def executor_of(out: Path, chosen: TrainArguments) -> Executor:
 
     cluster, folder = cluster_of(chosen.on, wanted), out.absolute() / divided.BLOCKS
     return lambda commands: as_jobs(commands, cluster, folder, chosen.jobs, _say)
-
-
-def _refuse(config: TrainConfig, chosen: TrainArguments) -> None:
-    """What cannot be said of a scene in blocks."""
-    if chosen.polish < 0:
-        raise UsageError(f"--polish is {chosen.polish}, but must be 0 or more.")
-    for name in ("start_checkpoint", "plan", "densify_region"):
-        if getattr(config, name) is not None:
-            raise UsageError(
-                f"--{name.replace('_', '-')} is for runs without --blocks: leave one of them out."
-            )
-    if chosen.only_block is None:
-        return
-    if config.model_path is None or not divided.has_plan(config.model_path):
-        raise UsageError(
-            f"--only-block trains a block of a plan, and {config.model_path} holds none. Make one first: "
-            "the same command with --blocks, and without --only-block."
-        )
-    if chosen.dry_run or config.overwrite:
-        raise UsageError("--only-block goes with -m and --resume alone, not with --dry-run or --overwrite.")
 
 
 # ---- all blocks -------------------------------------------------------------------------------------------
@@ -186,20 +152,15 @@ def _taken_up(config: TrainConfig, chosen: TrainArguments, scene: Scene) -> Plan
     """The plan of the folder, if this command means the same."""
     out = config.model_path
     assert out is not None and chosen.blocks is not None
-    plan, now = divided.read(out), to_json(config)
-    changed = runs.differences(plan.config, now, runs.PLACELESS)
-    if parse_grid(plan.blocks_option) != parse_grid(chosen.blocks):
-        changed = [f"--blocks was {plan.blocks_option} and is now {chosen.blocks}", *changed]
-    if not changed and fingerprint(scene) != plan.division["scene"]:
-        changed = ["the scene has changed since"]
-    if changed:
-        raise OutputError(
-            f"{out} was made otherwise: {changed[0]}. Choose another --model-path, or begin anew with "
-            "--overwrite."
-        )
-    plan = dataclasses.replace(plan, config=now, polish=chosen.polish)
+    plan = divided.read(out)
+    refuse_changes(config, plan, chosen)
+    if fingerprint(scene) != plan.division["scene"]:
+        raise other_scene(out)
+    plan = dataclasses.replace(plan, config=to_json(config), polish=chosen.polish)
+    mended = mend_scenes(out, plan, scene, config.source_path)
     divided.write_plan(out, plan)
-    _say("\n".join([f"Going on in {out}:", *_states(out, plan)]))
+    told = [f"  what block {name} is trained on is written anew" for name in mended]
+    _say("\n".join([f"Going on in {out}:", *told, *_states(out, plan)]))
     return plan
 
 
@@ -279,8 +240,24 @@ def joined_lines(record: dict[str, Any], out: Path, tests: bool) -> str:
 
 
 # ---- one block --------------------------------------------------------------------------------------------
+def _make_plan_first(config: TrainConfig, chosen: TrainArguments) -> None:
+    """Where there is none yet: so any of several machines may be the first."""
+    out = config.model_path
+    assert out is not None
+    if divided.has_plan(out):
+        return
+    divided.refuse_foreign(out)
+    plan, table = _planned(config, chosen, load_scene(config.scene_options()))
+    with _alone(out):
+        if not divided.has_plan(out):
+            _say("\n".join(table.lines()))
+            _begin(config, plan, table)
+
+
 def train_alone(out: Path, name: str, chosen: TrainArguments, command: Stopwatch) -> int:
     """An ordinary run, from wherever it is."""
+    from splatmeter.cli import train
+
     end_with_parent()
     plan = divided.read(out)
     place = divided.run_folder(out, plan.named(name).name)
@@ -291,6 +268,10 @@ def train_alone(out: Path, name: str, chosen: TrainArguments, command: Stopwatch
         return 0
     config = runs.block_config(out, plan, plan.named(name))
     try:
+        if config.resume and config.seconds is None and runs.reached(place) >= config.iterations:
+            save_model_again(config, train.engine_for(config, chosen))
+            _say(f"Block {name} is finished: its model is written anew from its checkpoint.")
+            return 0
         return _followed(config, chosen, command)
     except CheckpointError as problem:
         print(f"{problem} The block begins anew.", file=sys.stderr)

@@ -28,7 +28,7 @@ def read_rows(
     before, element = header.before(name)
     if element is None or any(one.has_list for one in (*before, element)):
         raise InputError(f"{path} has list properties in the element {name!r} or before it. {advice}")
-    _check_size(path, header, name, size, advice)
+    check_size(path, header, name, size, advice)
     blocks = _binary_blocks if header.order else _text_blocks
     return blocks(stream, path, header, name, advice)
 
@@ -43,7 +43,8 @@ def all_rows(
     return np.concatenate(blocks) if blocks else np.empty(0, header.row_type(element))
 
 
-def _check_size(path: Path, header: Header, name: str, size: int, advice: str) -> None:
+def check_size(path: Path, header: Header, name: str, size: int, advice: str) -> None:
+    """InputError where so many bytes cannot hold what the header promises."""
     before, element = header.before(name)
     assert element is not None
     needed = header.data_offset

@@ -19,7 +19,7 @@ from splatmeter.backend import Model as Training
 from splatmeter.errors import InputError, MissingFile
 from splatmeter.files.atomic import replacing
 from splatmeter.files.ply_header import Element, header_bytes, read_header
-from splatmeter.files.ply_rows import ROWS, read_rows
+from splatmeter.files.ply_rows import ROWS, check_size, read_rows
 from splatmeter.gaussians import gaussians, marks
 from splatmeter.gaussians.harmonics import coefficients_of, degree_of
 from splatmeter.ops import (
@@ -182,6 +182,19 @@ def read_model(path: Path) -> Model:
             return read_stream(stream, path, path.stat().st_size)
     except OSError as problem:
         raise InputError(f"Cannot read {path}: {problem.strerror or problem}.") from problem
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a model is there with all rows that its head announces; only the head is read."""
+    try:
+        with path.open("rb") as stream:
+            header = read_header(stream, path, ADVICE)
+            if header.before("vertex")[1] is None:
+                return False
+            check_size(path, header, "vertex", path.stat().st_size, ADVICE)
+    except (OSError, InputError):
+        return False
+    return True
 
 
 def read_stream(stream: BinaryIO, path: Path, size: int) -> Model:
