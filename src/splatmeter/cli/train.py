@@ -78,7 +78,7 @@ class TrainArguments(TrainConfig):
     blocks: str | None = None
     """Divide the scene, such as 2x2, train one block after the other, and join them: docs/large_scenes.md."""
     only_block: str | None = None
-    """With -m and --resume: train this block alone, such as 1-2, and join nothing; for other machines."""
+    """Train only this block, such as 1-2, and join nothing: for other machines; the first makes the plan."""
     polish: int = 0
     """With --blocks: train the joined model so many steps more, where that fits into memory."""
     on: Literal["slurm", "local"] | None = None
