@@ -104,11 +104,12 @@ class Browser:
         return [entry["message"] for entry in entries if entry["level"] in ("WARNING", "SEVERE")]
 
     def requests(self) -> list[str]:
-        """Every address the page asked for since the last time; what lies inside it is not asked for."""
+        """Every address the page asked for since the last time; what lies inside it is not asked for, and what
+        the browser asks for its own pages is not ours."""
         entries = self._ask("POST", "/se/log", {"type": "performance"})
         messages = [json.loads(entry["message"])["message"] for entry in entries]
         sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-        return [address for address in sent if not address.startswith("data:")]
+        return [address for address in sent if not address.startswith(("data:", "chrome:", "chrome-untrusted:"))]
 
     def close(self) -> None:
         self._ask("DELETE", "")
