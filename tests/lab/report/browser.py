@@ -43,6 +43,9 @@ WITH_WEBGL = (
 """3D graphics drawn by the processor: the same on every machine."""
 
 
+NO_REQUESTS = ("data:", "chrome:", "chrome-untrusted:")
+
+
 class Browser:
     def __init__(self, port: int, profile: Path, flags: Sequence[str] = FLAGS) -> None:
         self._base = f"http://127.0.0.1:{port}"
@@ -104,12 +107,12 @@ class Browser:
         return [entry["message"] for entry in entries if entry["level"] in ("WARNING", "SEVERE")]
 
     def requests(self) -> list[str]:
-        """Every address the page asked for since the last time; what lies inside it is not asked for, and what
-        the browser asks for its own pages is not ours."""
+        """Every address the page asked for since the last time; not what lies inside it, nor what the browser
+        wants for pages of its own."""
         entries = self._ask("POST", "/se/log", {"type": "performance"})
         messages = [json.loads(entry["message"])["message"] for entry in entries]
         sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-        return [address for address in sent if not address.startswith(("data:", "chrome:", "chrome-untrusted:"))]
+        return [address for address in sent if not address.startswith(NO_REQUESTS)]
 
     def close(self) -> None:
         self._ask("DELETE", "")
