@@ -47,7 +47,7 @@ def refuse(config: TrainConfig, chosen: TrainArguments) -> None:
     if chosen.only_block is None:
         return
     if chosen.dry_run or config.overwrite:
-        raise UsageError("--only-block goes with -m and --resume alone, not with --dry-run or --overwrite.")
+        raise UsageError("--only-block trains one block of a plan: leave out --dry-run and --overwrite.")
     if config.model_path is None or not divided.has_plan(config.model_path):
         if chosen.blocks is None:
             raise UsageError(
