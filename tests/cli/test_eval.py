@@ -170,7 +170,7 @@ def test_levels_of_a_multi_scale_scene_are_averaged_apart(original: TinyRun) -> 
     found = _of_scale(Report({"psnr": 15.0, "ssim": 0.5, "l1": 0.1}, rows), views)
     assert found["levels"]["0"]["psnr"] == 10 and found["levels"]["1"]["psnr"] == 20
     about = {"model": "m", "step": 1, "gaussians": 1, "kernel_size": 0.1, "compensate": True, "lpips": None}
-    about |= {"exposure_protocol": "none"}
+    about |= {"exposure_protocol": "none", "trained_on_test_views": 0}
     assert "level" in text(about | {"splits": {"test": {"1": found}}})
 
 
@@ -203,3 +203,32 @@ def test_an_evaluation_says_by_which_protocol_of_exposure_it_judges(
     (run.folder / "config.json").write_text(json.dumps(config))
     assert splatmeter(*words) == 0
     assert "Exposure protocol: left-half (" in capsys.readouterr().out
+
+
+def test_photos_the_run_trained_on_are_not_passed_off_as_held_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    greedy = make(tmp_path, eval=False)
+    words = ("eval", "-m", greedy.folder, "--eval", "--lpips", "none", "--train-views", 0)
+    assert splatmeter(*words) == 0
+    shown = capsys.readouterr()
+    assert f"trained on {TEST} of these {TEST} test views" in shown.err
+    assert f"NOT HELD OUT: the run trained on {TEST} of the test views." in shown.out
+    assert splatmeter(*words, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["trained_on_test_views"] == TEST
+
+
+def test_a_moved_scene_does_not_hide_that_test_views_were_learned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    greedy = make(tmp_path, eval=False)
+    moved = greedy.scene.rename(tmp_path / "elsewhere")
+    words = ("eval", "-m", greedy.folder, "-s", moved, "--eval", "--lpips", "none", "--train-views", 0)
+    assert splatmeter(*words) == 0
+    assert "NOT HELD OUT" in capsys.readouterr().out
+
+
+def test_views_that_were_held_out_raise_no_doubt(tiny: TinyRun, capsys: pytest.CaptureFixture[str]) -> None:
+    assert splatmeter("eval", "-m", tiny.folder, "--eval", "--lpips", "none", "--train-views", 0) == 0
+    shown = capsys.readouterr()
+    assert "NOT HELD OUT" not in shown.out and "Warning" not in shown.err

@@ -125,6 +125,12 @@ def evaluate(opened: Opened, chosen: EvalArguments, scales: Sequence[int]) -> di
         results.check(folder)
     if not scene.test:
         say("The run kept no test views (trained without --eval): only training views are judged.")
+    learned = models.learned_views(opened, config, scene)
+    if learned:
+        say(
+            f"Warning: the run trained on {len(learned)} of these {len(scene.test)} test views. Their "
+            "figures say how well it knows them by heart; train with --eval to learn how good it is."
+        )
     backend = chosen.engine()
     model = backend.upload(finite_table(opened, say))
     process_memory.reset_peak()
@@ -150,7 +156,7 @@ def evaluate(opened: Opened, chosen: EvalArguments, scales: Sequence[int]) -> di
             results.write(folder, results.method_name(opened.step, scale, judge.exposure), report)
     record = {split: _summary(reports, splits[split]) for split, reports in found.items()}
     about = _about(opened, settings, config, chosen) | {"device": backend.facts.device}
-    about |= {"exposure_protocol": judge.exposure}
+    about |= {"exposure_protocol": judge.exposure, "trained_on_test_views": len(learned)}
     return about | {"splits": record, "lpips": judge.lpips_record()}
 
 
@@ -278,6 +284,8 @@ def text(record: Mapping[str, Any]) -> str:
             lines.append(f"{split:<7}{scale:>6}{found['views']:>7}{_numbers(found['means'])}  {worst}")
             for level, means in found.get("levels", {}).items():
                 lines.append(f"{'  level':<7}{level:>6}{'':>7}{_numbers(means)}")
+    if record["trained_on_test_views"]:
+        lines.append(f"NOT HELD OUT: the run trained on {record['trained_on_test_views']} of the test views.")
     lines.append(f"Exposure protocol: {PROTOCOLS[record['exposure_protocol']]}.")
     if record["lpips"]:
         lines.append(f"LPIPS is {record['lpips']['name']}.")

@@ -88,3 +88,20 @@ def open_scene(config: TrainConfig) -> Scene:
     for note in scene.notes:
         say(note)
     return scene
+
+
+def learned_views(opened: Opened, config: TrainConfig, scene: Scene) -> list[str]:
+    """Those of the scene's test views that the run trained on: it held out others than the command asks for,
+    or none. Nothing is known of bare models, nor of a run on another scene that is still there."""
+    run = opened.config
+    if run is None or not scene.test or _split(run) == _split(config):
+        return []
+    if run.source_path != config.source_path and run.source_path.exists():
+        return []
+    own = dataclasses.replace(config, eval=run.eval, test_every=run.test_every, test_count=run.test_count)
+    trained = {view.name for view in load_scene(own.scene_options()).train}
+    return [view.name for view in scene.test if view.name in trained]
+
+
+def _split(config: TrainConfig) -> tuple[bool, int, int | None]:
+    return config.eval, config.test_every, config.test_count
