@@ -12,15 +12,16 @@ constexpr int kPointsPerTask = 1024;
 
 INLINE f8 nearest(const Camera& camera, const f8* p, f8 best) {
   const float *W = camera.rotation, *t = camera.translation;
+  f8 z = W[6] * p[0] + W[7] * p[1] + W[8] * p[2] + t[2];
+  i8 nearer = (z > kNear) & (z < best);
+  if (!sign_bits(nearer)) return best;  // neighbours lie in the same rows: most cameras end here
   f8 x = W[0] * p[0] + W[1] * p[1] + W[2] * p[2] + t[0];
   f8 y = W[3] * p[0] + W[4] * p[1] + W[5] * p[2] + t[1];
-  f8 z = W[6] * p[0] + W[7] * p[1] + W[8] * p[2] + t[2];
   f8 inverse = 1.f / maximum(z, all(0.001f));
   f8 u = x * inverse * camera.fx + camera.cx, v = y * inverse * camera.fy + camera.cy;
   const float w = float(camera.width), h = float(camera.height);
-  i8 seen =
-      (z > kNear) & (u >= -kBorder * w) & (u <= (1 + kBorder) * w) & (v >= -kBorder * h) & (v <= (1 + kBorder) * h);
-  return choose(seen & (z < best), z, best);
+  i8 inside = (u >= -kBorder * w) & (u <= (1 + kBorder) * w) & (v >= -kBorder * h) & (v <= (1 + kBorder) * h);
+  return choose(nearer & inside, z, best);
 }
 
 }  // namespace

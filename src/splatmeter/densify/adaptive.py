@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -41,7 +42,9 @@ def plan(
     scales = prune.largest_scales(table)  # [N]
     small = (scales <= rule.dense_scale) & clones  # [N]
     gone = faint | (scales > rule.largest_scale)  # [N] what pruning takes of rows and their exact copies
-    gone_child = faint | (division.largest_scales(table.geometry) > rule.largest_scale)  # [N] and of children
+    gone_child = faint  # [N] and of children
+    if math.isfinite(rule.largest_scale):
+        gone_child = faint | (division.largest_scales(table.geometry) > rule.largest_scale)
     chosen = _affordable(candidates, gone, np.where(small, gone, gone_child), rule.budget)
     clone, split = chosen & small, chosen & ~small
     pruned = (gone & ~split).sum() + (gone & clone).sum() + 2 * (gone_child & split).sum()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splatmeter.densify.draws import FIRST_CHILD, keys_of, normals
-from splatmeter.gaussians.gaussians import logit, sigmoid
+from splatmeter.gaussians.gaussians import largest, logit, sigmoid
 from splatmeter.ops import F32, LOG_SCALES, OPACITY_LOGITS, ROTATIONS
 
 CHILDREN = 2
@@ -57,7 +57,7 @@ class Scattered:
         return children
 
     def largest_scales(self, parents: F32) -> F32:
-        return _largest(parents[:, LOG_SCALES]) / SHRINK
+        return largest(parents[:, LOG_SCALES]) / SHRINK
 
 
 class Cut:
@@ -77,7 +77,7 @@ class Cut:
         return children
 
     def largest_scales(self, parents: F32) -> F32:
-        return _largest(_cut(parents))
+        return largest(_cut(parents))
 
 
 SCATTERED, CUT = Scattered(), Cut()
@@ -88,11 +88,6 @@ def _cut(rows: F32) -> F32:
     log_scales = rows[:, LOG_SCALES]  # [K, 3]
     longest = np.arange(3) == log_scales.argmax(axis=1)[:, None]  # [K, 3]
     return log_scales + np.where(longest, np.float32(math.log(CUT_LENGTH)), np.float32(math.log(CUT_WIDTH)))
-
-
-def _largest(log_scales: F32) -> F32:
-    with np.errstate(over="ignore"):
-        return np.exp(log_scales.max(axis=1, initial=-np.inf))  # [N]
 
 
 def _scales(rows: F32) -> F32:

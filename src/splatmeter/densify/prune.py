@@ -40,8 +40,7 @@ def faint(table: Table, threshold: float) -> NDArray[np.bool_]:
 
 def largest_scales(table: Table) -> F32:
     """Raw, without the 3D filter [N]."""
-    with np.errstate(over="ignore"):
-        return np.exp(table.geometry[:, LOG_SCALES].max(axis=1, initial=-np.inf))
+    return gaussians.largest(table.geometry[:, LOG_SCALES])
 
 
 def reset_opacities(table: Table) -> None:

@@ -29,6 +29,7 @@ __all__ = [
     "finite_rows",
     "fused",
     "harmonics_degree",
+    "largest",
     "logit",
     "mean_opacity",
     "only_finite",
@@ -56,6 +57,14 @@ def logit(opacity: NDArray[np.floating]) -> F64:
 def scales(table: Table) -> F32:
     with np.errstate(over="ignore"):
         return np.exp(table.geometry[:, LOG_SCALES])  # [N, 3] world
+
+
+def largest(log_scales: F32) -> F32:
+    """The largest scale of each row [N]. Column by column: a maximum along rows of three takes eight times as
+    long."""
+    first, second, third = log_scales.T  # each [N]
+    with np.errstate(over="ignore"):
+        return np.exp(np.maximum(np.maximum(first, second), third))
 
 
 def opacities(table: Table) -> F32:
