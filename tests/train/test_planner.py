@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import random
 from collections.abc import Callable
@@ -133,6 +134,17 @@ def test_more_time_gives_more_steps_and_more_gaussians() -> None:
         found.append((world.run().plan.end, world.gaussians))
     assert found == sorted(found) and len({steps for steps, _ in found}) == 5
     assert found[0][1] < 0.6 * 600_000 < 600_000 < found[-1][1]
+
+
+def test_cheap_steps_before_growth_do_not_put_growth_off() -> None:
+    """By what steps cost at first, there is time for 27 000 of them: growth would begin after 2500."""
+    machine = Machine(45.0)
+    machine.observe(0.1, 50, RECIPE.pixels / 16, 5000)
+    before = first_entry(RECIPE, 5000, 10_000_000)
+    here = Situation(50, 50 / 3200, 5000, left=299.0, used=1.0, natural=5000, most=10_000_000, rounds=0)
+    assert next_entry(RECIPE, machine, here, before).end <= RECIPE.steps + 1
+    shown = dataclasses.replace(here, rounds=4)
+    assert next_entry(RECIPE, machine, shown, before).end > 5 * RECIPE.steps
 
 
 def test_little_time_is_spent_on_smaller_photos() -> None:

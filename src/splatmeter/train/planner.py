@@ -177,9 +177,13 @@ def next_entry(recipe: Recipe, machine: Machine, here: Situation, before: Entry)
     times = _times(recipe, prices, here, finest)
     target = max(here.gaussians, _target(here, times))
     mean = mean_seconds(recipe, prices, here, target, finest)
-    steps = max(0, math.floor(here.left / mean))
-    steps = max(steps, SHORTEST_RUN - here.step)
     growing = here.done < recipe.grows_until
+    steps = max(0, math.floor(here.left / mean))
+    if growing and here.rounds < SURE_ROUNDS:
+        # Before a scene grows, steps are cheap and nobody knows how long: a run of all the steps that they
+        # promise would spend most of its time on the smallest photos.
+        steps = min(steps, math.ceil(_shortest_to_show_growth(recipe) * (1 - here.done)))
+    steps = max(steps, SHORTEST_RUN - here.step)
     interval = _interval(steps / max(1e-9, 1 - here.done), before.interval) if growing else before.interval
     threshold = before.threshold
     if growing and here.rounds >= SURE_ROUNDS:  # until then the settings as they are show how the scene grows
@@ -198,6 +202,12 @@ def next_entry(recipe: Recipe, machine: Machine, here: Situation, before: Entry)
         finest=finest,
         used=round(here.used, 3),
     )
+
+
+def _shortest_to_show_growth(recipe: Recipe) -> float:
+    """Steps of a whole run: those of the settings, or so many that growth has its first rounds in them."""
+    rounds = SURE_ROUNDS * SHORTEST_INTERVAL / max(1e-9, recipe.grows_until - recipe.grows_from)
+    return max(recipe.steps, rounds)
 
 
 def _times(recipe: Recipe, prices: Prices, here: Situation, finest: int) -> float:
