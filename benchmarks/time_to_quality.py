@@ -6,7 +6,8 @@ All sets train in turns of 20 s (turns.py), each on its own training clock, whic
 evaluations and while others work. Test views are evaluated every --every steps; a set has reached a PSNR
 at the first evaluation whose mean is that high, and ends when it has reached the highest asked for. With
 several seeds the ratio to the first set gets an interval; --append adds seeds to results that are there,
-perhaps of fewer sets. A set that never reaches a PSNR is shown with the best it reached.
+perhaps of fewer sets. A set that never reaches a PSNR is shown with the best it reached. With `python` a set
+names the interpreter of another environment, in which another revision is installed.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def trained(sets: dict[str, dict], chosen: argparse.Namespace, seed: int, folder
         turn = ["--lock", str(folder / "lock"), "--seconds", str(chosen.seconds)]
         turn += ["--events", str(folder / f"{name}.jsonl"), "--until-psnr", str(highest)]
         children[name] = [*turn, "--", *words_of(entry, chosen, folder / name, seed)]
-    watched = run_in_turns(children, folder, {})
+    others = {name: entry["python"] for name, entry in sets.items() if "python" in entry}
+    watched = run_in_turns(children, folder, {}, others)
     curves = {name: evaluations(folder / f"{name}.jsonl") for name in sets}
     return {"seed": seed, "quiet": watched.quiet, "watched": watched.said, "curves": curves}
 

@@ -88,8 +88,14 @@ class Watched:
         return self.noisy <= 0.05 * self.looks
 
 
-def run_in_turns(children: dict[str, Sequence[str]], folder: Path, environment: dict[str, str]) -> Watched:
-    """Starts all, lets them begin once all have loaded, waits for all; they print to FOLDER/NAME.log."""
+def run_in_turns(
+    children: dict[str, Sequence[str]],
+    folder: Path,
+    environment: dict[str, str],
+    interpreters: dict[str, str] | None = None,
+) -> Watched:
+    """Starts all, lets them begin once all have loaded, waits for all; they print to FOLDER/NAME.log.
+    `interpreters`: of children that have another environment than this one."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))  # the children end with it
     running, watched = {}, Watched()
     lock = (folder / "lock").open("a")
@@ -97,7 +103,10 @@ def run_in_turns(children: dict[str, Sequence[str]], folder: Path, environment: 
     for name, words in children.items():
         log = (folder / f"{name}.log").open("w")
         running[name] = subprocess.Popen(
-            [sys.executable, __file__, *words], stdout=log, stderr=log, env={**os.environ, **environment}
+            [(interpreters or {}).get(name, sys.executable), __file__, *words],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, **environment},
         )
     try:
         wait_until_idle([child.pid for child in running.values()])

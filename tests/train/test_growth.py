@@ -15,6 +15,7 @@ from splatmeter.train import container
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.growth import Growth
 from splatmeter.train.loop import train
+from splatmeter.train.progressive import Stages
 
 
 def trained(scene: Path, folder: Path, backend: Backend, **changes: Any) -> TrainConfig:
@@ -63,7 +64,7 @@ def test_over_white_the_first_reset_comes_after_an_update_of_all_groups(
 def test_the_3d_filter_is_refreshed_148_times_after_densification() -> None:
     config = TrainConfig()
     room: Any = None  # which nobody asks here
-    growth = Growth(config, Densifier(config.densify_settings(1.0)), (), room)
+    growth = Growth(config, Densifier(config.densify_settings(1.0)), (), room, Stages(()))
     steps = [step for step in range(1, 30_001) if growth._refreshes_at(step)]
     assert (steps[0], steps[-1], len(steps)) == (15_100, 29_800, 148)
 

@@ -192,6 +192,18 @@ def test_larger_photos_that_are_still_to_come_raise_the_upper_end() -> None:
     assert coarse == plain
 
 
+def test_growth_that_small_photos_hold_back_is_expected_all_the_same() -> None:
+    """Counts of garden_512 with --preset fast, which came to 900,000."""
+    held = {400: 138_766, 500: 163_000, 600: 209_000, 700: 250_000, 800: 262_000, 900: 262_000, 1000: 262_000}
+    settings = {"progressive": "4:300,2:1050", "iterations": 2600, "densify_until_iter": 1550}
+    free = told(forecast_of(TrainConfig(**settings), held))
+    limited = told(forecast_of(TrainConfig(max_per_pixel=1.5, **settings), held))
+    assert free.high < 900_000 < limited.high and limited.low == free.low
+    shown = held | {1100: 340_000, 1200: 450_000, 1300: 580_000, 1400: 720_000}
+    later = [told(forecast_of(TrainConfig(max_per_pixel=m, **settings), shown)) for m in (0.0, 1.5)]
+    assert later[0] == later[1]
+
+
 def test_a_pause_of_growth_after_a_reset_does_not_lower_the_forecast_at_once() -> None:
     forecast = forecast_of(seven_thousand(), {s: 100 * s for s in range(2400, 3100, 100)})
     before = told(forecast).high

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from splatmeter.train.schedule import Schedule, next_degree
+from splatmeter.train.schedule import Schedule, next_degree, rest_divisor
 
 
 def test_the_position_rate_falls_by_a_hundred_over_the_run_and_scales_with_the_extent() -> None:
@@ -33,6 +33,13 @@ def test_the_other_rates_fall_together_to_the_share_asked_for() -> None:
         assert getattr(half, name) == pytest.approx(0.2 * getattr(first, name), rel=1e-12)
         assert getattr(last, name) == pytest.approx(0.04 * getattr(first, name), rel=1e-12)
     assert half.mean == pytest.approx(schedule.position(500))
+
+
+def test_higher_harmonics_learn_as_fast_as_there_are_directions_to_back_them() -> None:
+    assert rest_divisor(0, 1000) == rest_divisor(130, 0) == 20  # as published
+    assert [rest_divisor(130, photos) for photos in (13, 65, 130, 1000)] == [500, 20, 5, 5]
+    rates = Schedule(extent=1.0, harmonics=0.01, rest_divisor=50).rates(1)
+    assert (rates.harmonics_dc, rates.harmonics_rest) == (0.01, 0.01 / 50)
 
 
 def test_a_position_rate_of_zero_keeps_positions() -> None:

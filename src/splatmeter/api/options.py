@@ -72,6 +72,9 @@ class TrainOptions(TypedDict, total=False):
     """Steps over which the positions' rate falls (default: 30000)."""
     feature_lr: float
     """Learning rate of the colour; higher harmonics learn at a twentieth of it (default: 0.0025)."""
+    sh_lr_photos: int
+    """Instead at a fifth with this many training photos, and by their square slower with fewer; 0: never
+    (default: 0)."""
     opacity_lr: float
     """Learning rate of opacities (default: 0.05)."""
     scaling_lr: float
@@ -116,6 +119,9 @@ class TrainOptions(TypedDict, total=False):
     (default: 'none')."""
     max_gaussians: int | None
     """Never more than this many Gaussians; the most urgent candidates come first."""
+    max_per_pixel: float
+    """Most Gaussians in sight for each pixel while progressive shows photos smaller; 0: no limit (default:
+    0.0)."""
     densify_region: str | None
     """Add Gaussians only where nx x + ny y + nz z >= d: nx,ny,nz,d, several with ; between; needs a CPU."""
     noise_lr: float

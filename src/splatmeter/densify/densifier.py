@@ -70,6 +70,11 @@ class Densifier:
         """Whether statistics of this step are going to be used."""
         return self.strategy.plan is not None and 0 < step < self.settings.until
 
+    def observed(self, step: int) -> int:
+        """Steps whose statistics a densification after this one has: those since the one before."""
+        before = step - self.settings.interval
+        return self.settings.interval if self.grows_at(before) else step
+
     def rule(self, step: int, loss: float = math.nan) -> GrowthRule:
         """How the set changes after this step; `loss` is the recent mean, where it is known."""
         settings = self.settings

@@ -110,11 +110,11 @@ def _moving_parts(
     densifier = Densifier(config.densify_settings(scene.extent, budget))
     views = Stages(scene.train, progressive.parse(config.progressive))
     course = None if keeper is None else keeper.course()
-    schedule = config.schedule(scene.extent, None if course is None else course.rates_done)
+    schedule = config.schedule(scene, None if course is None else course.rates_done)
     exposed = photo_exposures.rates(config)
     step = Step(config, views, room.photos, schedule, densifier, config.explore(), exposed, course)
     cameras = tuple(view.camera for view in scene.train)
-    return step, Growth(config, densifier, cameras, room)
+    return step, Growth(config, densifier, cameras, room, views)
 
 
 def predicted(config: TrainConfig, scene: Scene, backend: Backend) -> Prediction:

@@ -17,9 +17,9 @@ from splatmeter.errors import UsageError
 from splatmeter.evaluate.exposure_fit import ExposureProtocol
 from splatmeter.gaussians.marks import PLAIN_KERNEL_SIZE
 from splatmeter.ops import RasterSettings
-from splatmeter.scene.scene import SceneOptions
+from splatmeter.scene.scene import Scene, SceneOptions
 from splatmeter.train.config_sense import require_sense
-from splatmeter.train.schedule import HARMONICS_INTERVAL, Schedule
+from splatmeter.train.schedule import HARMONICS_INTERVAL, Schedule, rest_divisor
 from splatmeter.units import parse_bytes
 
 
@@ -92,6 +92,8 @@ class TrainConfig:
     """Steps over which the positions' rate falls."""
     feature_lr: float = 0.0025
     """Learning rate of the colour; higher harmonics learn at a twentieth of it."""
+    sh_lr_photos: int = 0
+    """Instead at a fifth with this many training photos, and by their square slower with fewer; 0: never."""
     opacity_lr: float = 0.05
     """Learning rate of opacities."""
     scaling_lr: float = 0.005
@@ -132,6 +134,8 @@ class TrainConfig:
     """Remove Gaussians larger than a tenth of the extent, as the original does; it can blacken skies."""
     max_gaussians: int | None = None
     """Never more than this many Gaussians; the most urgent candidates come first."""
+    max_per_pixel: float = 0.0
+    """Most Gaussians in sight for each pixel while --progressive shows photos smaller; 0: no limit."""
     densify_region: str | None = None
     """Add Gaussians only where nx x + ny y + nz z >= d: nx,ny,nz,d, several with ; between; needs a CPU."""
     noise_lr: float = 5e5
@@ -208,13 +212,14 @@ class TrainConfig:
             light_cut=self.light_cut,
         )
 
-    def schedule(self, extent: float, planned: Callable[[int], float] | None = None) -> Schedule:
+    def schedule(self, scene: Scene, planned: Callable[[int], float] | None = None) -> Schedule:
         return Schedule(
-            extent=extent,
+            extent=scene.extent,
             position_first=self.position_lr_init,
             position_last=self.position_lr_final,
             position_steps=self.position_lr_max_steps,
             harmonics=self.feature_lr,
+            rest_divisor=rest_divisor(self.sh_lr_photos, len(scene.train)),
             opacity=self.opacity_lr,
             scale=self.scaling_lr,
             rotation=self.rotation_lr,

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from splatmeter.backend import Change, Model
 from splatmeter.densify.densifier import Densifier
 from splatmeter.errors import NotEnoughMemory
 from splatmeter.events import Densified
-from splatmeter.ops import Pinhole
+from splatmeter.ops import VISITS, Pinhole
 from splatmeter.train.config import TrainConfig
+from splatmeter.train.progressive import Stages
 from splatmeter.train.room import Room
 from splatmeter.train.state import TrainingState
+
+SAMPLES, SAMPLE_ROWS = 16, 4096
+LEAST_SHARE = 1e-4
+"""A scene of which photos show less than this is a large one: nothing is too crowded there."""
+MOST_ROWS = 2**31 - 1
 
 FILTER_INTERVAL = 100
 """After densification the 3D filter is refreshed every so many steps, and not in the last so many."""
@@ -24,6 +32,7 @@ class Growth:
     cameras: tuple[Pinhole, ...]
     """Those of the training views: they define the 3D filter."""
     room: Room
+    views: Stages
 
     def __call__(self, state: TrainingState) -> Densified | None:
         """Does what is owed for `state.step`, once."""
@@ -64,7 +73,7 @@ class Growth:
         """What does not fit has changed nothing. Photos can be decoded again, Gaussians cannot be had
         otherwise."""
         rule = self.densifier.rule(state.step, state.losses.recent_mean)
-        rule = replace(rule, budget=self.room.budget(state.model.count, rule.budget))
+        rule = replace(rule, budget=self.room.budget(state.model.count, self._allowed(state, rule.budget)))
         while True:
             try:
                 return state.model.grow(rule)
@@ -72,10 +81,29 @@ class Growth:
                 if not self.room.photos.give_way():
                     raise
 
+    def _allowed(self, state: TrainingState, budget: int | None) -> int | None:
+        """With --max-per-pixel: photos that are shown smaller cannot tell many Gaussians apart, and most of a
+        Gaussian's cost has nothing to do with pixels."""
+        per_pixel = self.config.max_per_pixel
+        if not per_pixel or not self.views.smaller_at(state.step):
+            return budget
+        share = visible_share(state.model, self.densifier.observed(state.step))
+        crowd = int(min(per_pixel * self.views.pixels(state.step) / share, MOST_ROWS))
+        return crowd if budget is None else min(budget, crowd)
+
     def _refreshes_at(self, step: int) -> bool:
         """Strictly inside, as in the original: 15100 to 29800 by default."""
         until, end = self.config.densify_until_iter, self.config.iterations
         return step % FILTER_INTERVAL == 0 and until < step < end - FILTER_INTERVAL
+
+
+def visible_share(model: Model, steps: int) -> float:
+    """The share of the Gaussians that a photo shows on average, from so many steps' visits to rows here and
+    there: neighbours in the table are neighbours in space."""
+    starts = np.linspace(0, max(0, model.count - SAMPLE_ROWS), SAMPLES).astype(np.int64)
+    samples = [model.stored("geometry", slice(start, start + SAMPLE_ROWS))[:, VISITS] for start in starts]
+    visits = float(np.concatenate(samples).mean(dtype=np.float64)) if model.count else 0.0
+    return min(1.0, max(LEAST_SHARE, visits / max(1, steps)))
 
 
 def _densified(state: TrainingState, change: Change) -> Densified:

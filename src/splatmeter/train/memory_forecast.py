@@ -35,6 +35,8 @@ EARLY_BURST = 1.5
 MOST_SPEEDING_UP = 5.0
 LARGER_PHOTOS = 1.3
 """Photos of the next size show detail that asks for more Gaussians: measured with --preset fast."""
+HELD_GROWTH = 1.45
+"""By so much a densification adds at most, once photos are large, to a set that --max-per-pixel had held."""
 SLOWEST, FASTEST = 0.5, 4.0
 """Powers of the step's number with which additions fall."""
 TRUST = 0.7
@@ -115,14 +117,24 @@ class Forecast:
             many = gaussians * (1 + GROWTH) ** min(rounds, 1000)
             self._told.append((many, many))
         else:
-            ahead = last_growth(self.config), self._larger_photos(step)
-            self._told.append(outlook(list(self._counts), *ahead))
+            larger = self._larger_photos(step)
+            fewest, most = outlook(list(self._counts), last_growth(self.config), larger)
+            held = gaussians * self._growth_held_back(step) if larger else 0
+            self._told.append((fewest, max(most, held)))
 
     def _larger_photos(self, step: int) -> bool:
         """Whether they are still to come while Gaussians are added, or came too lately to show."""
         stages = progressive.parse(self.config.progressive)
         shown = step - 2 * self.config.densification_interval
         return any(shown < stage.last < last_growth(self.config) for stage in stages)
+
+    def _growth_held_back(self, step: int) -> float:
+        """By which factor a set may still grow that small photos keep from it: its own growth tells nothing."""
+        stages = progressive.parse(self.config.progressive)
+        if not self.config.max_per_pixel or not stages:
+            return 1.0
+        rounds = (last_growth(self.config) - max(step, stages[-1].last)) // self.config.densification_interval
+        return HELD_GROWTH ** max(0, rounds + 1)
 
     def gaussians(self) -> Range | None:
         """At the end of growth; None before the first densification."""

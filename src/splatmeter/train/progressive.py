@@ -70,10 +70,15 @@ class Stages:
         """The views for the step with this number, counted from 1."""
         return next((views for last, views in self._coarse if step <= last), self._full)
 
+    def smaller_at(self, step: int) -> bool:
+        return self._divisor(step) > 1
+
     def pixels(self, step: int) -> float:
         """Pixels of the photos at that step, on average."""
-        divisor = next((divisor for last, divisor in self._divisors if step <= last), 1)
-        return self._mean_pixels / divisor**2
+        return self._mean_pixels / self._divisor(step) ** 2
+
+    def _divisor(self, step: int) -> int:
+        return next((divisor for last, divisor in self._divisors if step <= last), 1)
 
 
 def _smaller(view: View, divisor: int) -> View:

@@ -11,8 +11,8 @@ from splatmeter.ops import Rates
 HARMONICS_INTERVAL = 1000
 """One more degree of harmonics every so many steps: colour first, view dependence once shapes exist."""
 
-REST_DIVISOR = 20.0
-"""Coefficients above degree 0 learn this much slower than the colour."""
+REST_DIVISOR, LEAST_REST_DIVISOR = 20.0, 5.0
+"""Coefficients above degree 0 learn this much slower than the colour; the second, where photos decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class Schedule:
     position_last: float = 0.0000016
     position_steps: int = 30_000
     harmonics: float = 0.0025
+    rest_divisor: float = REST_DIVISOR
     opacity: float = 0.05
     scale: float = 0.005
     rotation: float = 0.001
@@ -38,7 +39,7 @@ class Schedule:
         return Rates(
             mean=self.position(step),
             harmonics_dc=left * self.harmonics,
-            harmonics_rest=left * self.harmonics / REST_DIVISOR,
+            harmonics_rest=left * self.harmonics / self.rest_divisor,
             opacity=left * self.opacity,
             scale=left * self.scale,
             rotation=left * self.rotation,
@@ -56,6 +57,15 @@ class Schedule:
         if self.planned is not None:
             return self.planned(step)
         return min(max(step / self.position_steps, 0.0), 1.0)
+
+
+def rest_divisor(enough: int, photos: int) -> float:
+    """How much slower higher harmonics learn, with so many photos to learn from. They are a colour for each
+    direction: seen from few directions they are soon known by heart, and where there are `enough` they are
+    most of what is left to learn. 0: as published."""
+    if not enough or not photos:
+        return REST_DIVISOR
+    return LEAST_REST_DIVISOR * max(1.0, enough / photos) ** 2
 
 
 def next_degree(degree: int, step: int, limit: int, interval: int = HARMONICS_INTERVAL) -> int:
