@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from splatmeter.train.schedule import Schedule, next_degree, rest_divisor
+from splatmeter.scene.scene import SceneOptions, load_scene
+from splatmeter.train.config import TrainConfig
+from splatmeter.train.schedule import Schedule, next_degree, position_scale, rest_divisor
 
 
 def test_the_position_rate_falls_by_a_hundred_over_the_run_and_scales_with_the_extent() -> None:
@@ -35,6 +39,16 @@ def test_the_other_rates_fall_together_to_the_share_asked_for() -> None:
     assert half.mean == pytest.approx(schedule.position(500))
 
 
+def test_positions_begin_with_steps_of_so_many_pixels_whatever_the_lens() -> None:
+    for pixels_per_unit in (60.0, 700.0):
+        scale = position_scale(0.25, 0.00016, 5.0 * pixels_per_unit)
+        schedule = Schedule(extent=5.0, position_first=scale * 0.00016, position_last=scale * 0.0000016)
+        assert schedule.position(0) * pixels_per_unit == pytest.approx(0.25)
+        assert schedule.position(30_000) * pixels_per_unit == pytest.approx(0.0025)
+    assert position_scale(0.0, 0.00016, 300.0) == position_scale(0.25, 0.0, 300.0) == 1
+    assert position_scale(0.25, 0.00016, 0.0) == 1  # nobody sees a point
+
+
 def test_higher_harmonics_learn_as_fast_as_there_are_directions_to_back_them() -> None:
     assert rest_divisor(0, 1000) == rest_divisor(130, 0) == 20  # as published
     assert [rest_divisor(130, photos) for photos in (13, 65, 130, 1000)] == [500, 20, 5, 5]
@@ -57,3 +71,14 @@ def test_one_degree_more_every_thousand_steps_up_to_the_limit() -> None:
 
 def test_degrees_come_as_often_as_asked_for() -> None:
     assert [next_degree(0, step, 3, 400) for step in (399, 400, 1000)] == [0, 1, 0]
+
+
+def test_photos_of_half_the_size_get_twice_the_rate(scene_folder: Path) -> None:
+    first = []
+    for resolution in (1, 2):
+        scene = load_scene(SceneOptions(source=scene_folder, resolution=resolution))
+        rates = TrainConfig(position_lr_pixels=0.28).schedule(scene)
+        assert rates.position(0) * scene.pixels_per_unit == pytest.approx(0.28)
+        assert TrainConfig().schedule(scene).position_first == 0.00016  # to the bit, where nobody asked
+        first.append(rates.position(0))
+    assert first[1] == pytest.approx(2 * first[0], rel=0.05)

@@ -85,6 +85,14 @@ def test_a_machine_that_becomes_half_as_fast_costs_steps_and_no_time(make: Make,
     assert 0.95 * SECONDS < world.now < 1.05 * SECONDS and 48 < len(world.steps) < 64
 
 
+def test_a_plan_says_alone_how_far_gaussians_grow(make: Make, backend: Backend) -> None:
+    """A limit for small photos would look like a scene that does not grow, and get it more of everything."""
+    settings = RECIPE | {"seconds": SECONDS}
+    free = World(backend).run(make("free", **settings))
+    held = World(backend).run(make("held", max_per_pixel=1e-3, **settings))
+    assert model(free) == model(held)
+
+
 def test_evaluations_do_not_count(make: Make, backend: Backend) -> None:
     world = World(backend)
 

@@ -66,6 +66,9 @@ class TrainOptions(TypedDict, total=False):
     """First learning rate of positions, times the scene's extent (default: 0.00016)."""
     position_lr_final: float
     """Last learning rate of positions, times the scene's extent (default: 1.6e-06)."""
+    position_lr_pixels: float
+    """Scales both rates so that a first step moves a Gaussian by so many pixels, such as 0.28; 0: never
+    (default: 0.0)."""
     position_lr_delay_mult: float
     """Without effect here and in the original, which never delays (default: 0.01)."""
     position_lr_max_steps: int
@@ -120,8 +123,8 @@ class TrainOptions(TypedDict, total=False):
     max_gaussians: int | None
     """Never more than this many Gaussians; the most urgent candidates come first."""
     max_per_pixel: float
-    """Most Gaussians in sight for each pixel while progressive shows photos smaller; 0: no limit (default:
-    0.0)."""
+    """Most Gaussians in sight per pixel while progressive shows photos smaller; 0, minutes: no limit
+    (default: 0.0)."""
     densify_region: str | None
     """Add Gaussians only where nx x + ny y + nz z >= d: nx,ny,nz,d, several with ; between; needs a CPU."""
     noise_lr: float

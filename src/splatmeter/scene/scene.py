@@ -18,6 +18,7 @@ from splatmeter.scene.frames import Frame, check_distinct
 from splatmeter.scene.masks import with_masks
 from splatmeter.scene.points import PointCloud, without_impossible
 from splatmeter.scene.resolution import remarks_on, target_size
+from splatmeter.scene.sight import pixels_per_unit
 from splatmeter.scene.split import held_out
 
 __all__ = ["PointCloud", "Scene", "SceneOptions", "View", "fingerprint", "load_scene"]
@@ -68,6 +69,13 @@ class Scene:
     def notes(self) -> tuple[str, ...]:
         """What a person should know, one sentence each, to be passed on as warnings."""
         return (*self.remarks, *self.points.notes)
+
+    @property
+    def pixels_per_unit(self) -> float:
+        """Pixels that one unit of length takes across a training photo, where the points are."""
+        return pixels_per_unit(
+            self.points.positions.astype(np.float64), [view.camera for view in self.train]
+        )
 
     @property
     def up(self) -> F64:

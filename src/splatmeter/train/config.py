@@ -19,7 +19,7 @@ from splatmeter.gaussians.marks import PLAIN_KERNEL_SIZE
 from splatmeter.ops import RasterSettings
 from splatmeter.scene.scene import Scene, SceneOptions
 from splatmeter.train.config_sense import require_sense
-from splatmeter.train.schedule import HARMONICS_INTERVAL, Schedule, rest_divisor
+from splatmeter.train.schedule import HARMONICS_INTERVAL, Schedule, position_scale, rest_divisor
 from splatmeter.units import parse_bytes
 
 
@@ -86,6 +86,8 @@ class TrainConfig:
     """First learning rate of positions, times the scene's extent."""
     position_lr_final: float = 0.0000016
     """Last learning rate of positions, times the scene's extent."""
+    position_lr_pixels: float = 0.0
+    """Scales both rates so that a first step moves a Gaussian by so many pixels, such as 0.28; 0: never."""
     position_lr_delay_mult: float = 0.01
     """Without effect here and in the original, which never delays."""
     position_lr_max_steps: int = 30_000
@@ -135,7 +137,7 @@ class TrainConfig:
     max_gaussians: int | None = None
     """Never more than this many Gaussians; the most urgent candidates come first."""
     max_per_pixel: float = 0.0
-    """Most Gaussians in sight for each pixel while --progressive shows photos smaller; 0: no limit."""
+    """Most Gaussians in sight per pixel while --progressive shows photos smaller; 0, --minutes: no limit."""
     densify_region: str | None = None
     """Add Gaussians only where nx x + ny y + nz z >= d: nx,ny,nz,d, several with ; between; needs a CPU."""
     noise_lr: float = 5e5
@@ -213,10 +215,12 @@ class TrainConfig:
         )
 
     def schedule(self, scene: Scene, planned: Callable[[int], float] | None = None) -> Schedule:
+        wanted, across = self.position_lr_pixels, scene.extent * scene.pixels_per_unit
+        scale = position_scale(wanted, self.position_lr_init, across) if wanted else 1.0
         return Schedule(
             extent=scene.extent,
-            position_first=self.position_lr_init,
-            position_last=self.position_lr_final,
+            position_first=scale * self.position_lr_init,
+            position_last=scale * self.position_lr_final,
             position_steps=self.position_lr_max_steps,
             harmonics=self.feature_lr,
             rest_divisor=rest_divisor(self.sh_lr_photos, len(scene.train)),

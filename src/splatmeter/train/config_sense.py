@@ -29,6 +29,7 @@ _NOT_NEGATIVE = (
     "kernel_size",
     "position_lr_init",
     "position_lr_final",
+    "position_lr_pixels",
     "feature_lr",
     "sh_lr_photos",
     "opacity_lr",

@@ -189,7 +189,8 @@ def keeper_for(
     """None where a run has a number of steps. `began`: the clock of the command."""
     if config.seconds is None and config.plan is None:
         return None
-    config = dataclasses.replace(config, progressive=_usable(config, scene))
+    # Plans have a budget for every size of photos, and go by growth that nothing else holds.
+    config = dataclasses.replace(config, progressive=_usable(config, scene), max_per_pixel=0.0)
     recipe = recipe_of(config, scene)
     most = _most(config, expected)
     if step == 0:

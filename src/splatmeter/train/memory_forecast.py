@@ -129,7 +129,7 @@ class Forecast:
         return any(shown < stage.last < last_growth(self.config) for stage in stages)
 
     def _growth_held_back(self, step: int) -> float:
-        """By which factor a set may still grow that small photos keep from it: its own growth tells nothing."""
+        """By how much a set may grow that small photos keep from it: its growth so far tells nothing."""
         stages = progressive.parse(self.config.progressive)
         if not self.config.max_per_pixel or not stages:
             return 1.0

@@ -19,8 +19,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "densify_until_iter": 1550,
         "max_per_pixel": 1.5,
         "opacity_reset_interval": 1_000_000,
-        "position_lr_init": 0.0008,
-        "position_lr_final": 0.000008,
+        "position_lr_pixels": 0.28,
         "position_lr_max_steps": FAST_STEPS,
         "feature_lr": 0.01,
         "opacity_lr": 0.1,
@@ -34,9 +33,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 """fast: coarse to fine, and no more Gaussians than small photos can tell apart; Gaussians are cut and never
 cloned, from a threshold that follows the loss and so suits every scene; no opacity resets; colours of full
-degree after 900 steps, which learn as fast as there are photos to back them; rates that begin at two to five
-times the published ones, which are made for 30 000 steps, and all fall to the end; pixels that are finished
-when a grey level of light is left."""
+degree after 900 steps, which learn as fast as there are photos to back them; positions that begin with steps
+of 0.28 pixels, and other rates at two to four times the published ones, which are made for 30 000
+steps: all fall to the end; pixels that are finished when a grey level of light is left."""
 
 
 def described(name: str) -> str:

@@ -59,6 +59,13 @@ class Schedule:
         return min(max(step / self.position_steps, 0.0), 1.0)
 
 
+def position_scale(pixels: float, first: float, pixels_per_extent: float) -> float:
+    """By which positions' rates are multiplied so that the first moves a Gaussian by so many pixels. Their
+    unit is the extent of a scene: a long lens shows it larger, and a city's is far larger than what one photo
+    shows. 0: rates stay as they are."""
+    return pixels / (first * pixels_per_extent) if pixels and first and pixels_per_extent else 1.0
+
+
 def rest_divisor(enough: int, photos: int) -> float:
     """How much slower higher harmonics learn, with so many photos to learn from. They are a colour for each
     direction: seen from few directions they are soon known by heart, and where there are `enough` they are
