@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
-from measuring import MOST_FOREIGN, ForeignCpu
 
 YARDSTICK_TURN = 200.0
 PAUSE = 1.5
@@ -78,10 +77,13 @@ class Watched:
     noisy: int = 0
     codes: dict[str, int] = field(default_factory=dict)
 
+    most_foreign: float = 0.0
+    """Share of the processor that others may take in a look."""
+
     @property
     def said(self) -> str:
         looks = f"{self.noisy} of {self.looks} looks ({LOOK:.0f} s each)"
-        return f"foreign CPU was {MOST_FOREIGN:.0%} or more in {looks}"
+        return f"foreign CPU was {self.most_foreign:.0%} or more in {looks}"
 
     @property
     def quiet(self) -> bool:
@@ -96,8 +98,10 @@ def run_in_turns(
 ) -> Watched:
     """Starts all, lets them begin once all have loaded, waits for all; they print to FOLDER/NAME.log.
     `interpreters`: of children that have another environment than this one."""
+    from measuring import MOST_FOREIGN, ForeignCpu  # not above: children may be of another revision
+
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))  # the children end with it
-    running, watched = {}, Watched()
+    running, watched = {}, Watched(most_foreign=MOST_FOREIGN)
     lock = (folder / "lock").open("a")
     fcntl.flock(lock, fcntl.LOCK_EX)
     for name, words in children.items():
