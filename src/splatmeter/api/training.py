@@ -21,7 +21,7 @@ from splatmeter.train import loop
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.earlier import earlier_settings, planned_settings
 from splatmeter.train.output_folder import refuse_used_folder
-from splatmeter.train.presets import PRESETS
+from splatmeter.train.presets import PRESETS, preset_settings
 
 if sys.version_info >= (3, 11):
     from typing import Unpack
@@ -157,7 +157,7 @@ def _config(folder: Path, output: Path, preset: str | None, given: dict[str, Any
         base = planned_settings(options["plan"])
     else:
         chosen = "fast" if of_time else preset
-        base = PRESETS[chosen] if chosen is not None else {}
+        base = preset_settings(chosen, options) if chosen is not None else {}
     return TrainConfig(**{**base, **options, "source_path": folder, "model_path": output})
 
 

@@ -23,7 +23,7 @@ from splatmeter.errors import UsageError
 from splatmeter.events import Event, Finished
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.earlier import earlier_settings, planned_settings
-from splatmeter.train.presets import PRESETS, described
+from splatmeter.train.presets import described, preset_settings
 
 if TYPE_CHECKING:
     from splatmeter.backend import Backend
@@ -172,7 +172,8 @@ def _chosen(kept: list[str]) -> TrainArguments:
     if chosen.plan is not None:
         return _parse(kept, planned_settings(chosen.plan))
     preset = "fast" if _has_time(chosen) else chosen.preset
-    return chosen if preset == "none" else _parse(kept, PRESETS[preset])
+    given = {name[2:].replace("-", "_") for name in _names(kept)}
+    return chosen if preset == "none" else _parse(kept, preset_settings(preset, given))
 
 
 def _earlier(folder: Path) -> dict[str, Any]:

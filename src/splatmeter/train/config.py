@@ -215,8 +215,9 @@ class TrainConfig:
         )
 
     def schedule(self, scene: Scene, planned: Callable[[int], float] | None = None) -> Schedule:
-        wanted, across = self.position_lr_pixels, scene.extent * scene.pixels_per_unit
-        scale = position_scale(wanted, self.position_lr_init, across) if wanted else 1.0
+        scale, pixels = 1.0, self.position_lr_pixels
+        if pixels:
+            scale = position_scale(pixels, self.position_lr_init, scene.extent * scene.pixels_per_unit)
         return Schedule(
             extent=scene.extent,
             position_first=scale * self.position_lr_init,

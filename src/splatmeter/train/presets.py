@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 FAST_STEPS = 2600
@@ -36,6 +37,19 @@ cloned, from a threshold that follows the loss and so suits every scene; no opac
 degree after 900 steps, which learn as fast as there are photos to back them; positions that begin with steps
 of 0.28 pixels, and other rates at two to four times the published ones, which are made for 30 000
 steps: all fall to the end; pixels that are finished when a grey level of light is left."""
+
+
+OVERRIDDEN_BY = {"position_lr_pixels": ("position_lr_init", "position_lr_final")}
+"""Settings that change what others say: whoever gives one of those means it as it stands."""
+
+
+def preset_settings(name: str, given: Collection[str]) -> dict[str, Any]:
+    """As defaults, where the fields `given` are chosen otherwise."""
+    return {
+        field: value
+        for field, value in PRESETS[name].items()
+        if not any(other in given for other in OVERRIDDEN_BY.get(field, ()))
+    }
 
 
 def described(name: str) -> str:
