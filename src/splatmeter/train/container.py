@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from splatmeter.errors import CheckpointError, MissingFile
 from splatmeter.files.atomic import replacing
+from splatmeter.ops import aligned
 
 FORMAT = "splatmeter checkpoint"
 VERSION = 1
@@ -196,6 +197,6 @@ def _read_arrays(path: Path, file: BinaryIO, header: dict[str, Any], left: int) 
         )
     arrays: dict[str, NDArray[Any]] = {}
     for name, (dtype, shape, _) in sizes.items():
-        arrays[name] = np.empty(shape, dtype)
+        arrays[name] = aligned(shape, dtype)
         file.readinto(_bytes(arrays[name]))  # type: ignore[attr-defined]
     return arrays

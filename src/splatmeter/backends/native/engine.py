@@ -14,7 +14,7 @@ from splatmeter.backends import lazy_adam
 from splatmeter.backends.kernels import Exploration, Gradients, Kernels, Picture
 from splatmeter.backends.lazy_adam import AdamStep, drifts_of, pending_of
 from splatmeter.backends.native.reuse import ImagePool
-from splatmeter.ops import F32, F64, MEANS, Pinhole, RasterSettings, Rates, Similarity, Table
+from splatmeter.ops import F32, F64, MEANS, Pinhole, RasterSettings, Rates, Similarity, Table, aligned
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +152,7 @@ class Engine:
             old: F32 = getattr(table, name)
             is_moment = name not in ("geometry", "harmonics")
             rows = len(sources) if not is_moment or table.trainable else 0
-            new = np.empty((rows, old.shape[1]), np.float32)
+            new = aligned((rows, old.shape[1]))
             if rows:
                 self.native.take_rows(old, sources, fresh if is_moment else None, new)
             moved[name] = new
