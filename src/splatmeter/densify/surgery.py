@@ -35,13 +35,15 @@ class Surgery:
         sources = np.concatenate([kept, cloned, *[split] * CHILDREN])  # [M]
         fresh = np.arange(len(sources)) >= len(kept)  # [M]
         first_child = len(kept) + len(cloned)
-        means = table.geometry[sources, MEANS]  # [M, 3]
+        # By take from a copy: a quarter of the time of indexing rows and columns at once.
+        means = np.ascontiguousarray(table.geometry[:, MEANS]).take(sources, axis=0)  # [M, 3]
         means[first_child:] += self.division.offsets(table.geometry[split], split, self.seed, self.step)
         del kept, cloned  # while rows move, every array counts
         changed, order = rearranged(table, sources, fresh, means, hands)
         children = np.flatnonzero(order >= first_child)  # [2K] rows in the new table
-        changed.geometry[children, MEANS] = means[order[children]]
-        changed.geometry[children] = self.division.shaped(changed.geometry[children])
+        shaped = self.division.shaped(changed.geometry.take(children, axis=0))  # [2K, 16]
+        shaped[:, MEANS] = means.take(order[children], axis=0)
+        changed.geometry[children] = shaped
         return changed
 
 
