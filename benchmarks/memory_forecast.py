@@ -11,7 +11,7 @@ where an older version recorded it, forecasts are compared with what the present
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from splatmeter.backends.native import native_backend
@@ -20,6 +20,7 @@ from splatmeter.scene.scene import load_scene
 from splatmeter.train.config import TrainConfig, from_json
 from splatmeter.train.memory_forecast import FIRST_SHARE, Forecast, Range, last_growth
 from splatmeter.train.memory_prediction import LEAST_OF_PREDICTED, Prediction, predict
+from splatmeter.train.progressive import pixels_of
 
 MEBIBYTE = 2**20
 SHARES = (0.2, 0.3, 0.4, 0.6)
@@ -34,6 +35,8 @@ class Recorded:
     """(step, Gaussians) after each densification."""
     peak: int
     """0 where the run did not get to its end."""
+    pixels: float = 0.0
+    """Of a training photo, on average."""
 
     @property
     def most(self) -> int:
@@ -41,7 +44,8 @@ class Recorded:
 
     def replayed(self, prediction: Prediction, until: float) -> Forecast:
         """The present rule, as it was at that step."""
-        forecast = Forecast(self.config, prediction.bytes_with, LEAST_OF_PREDICTED, self.config.max_gaussians)
+        told = (prediction.bytes_with, LEAST_OF_PREDICTED, self.config.max_gaussians, self.pixels)
+        forecast = Forecast(self.config, *told)
         forecast.begin(self.started.step, self.started.gaussians)
         for step, count in self.counts:
             if step < until:
@@ -73,6 +77,7 @@ def recorded(path: Path) -> Recorded:
 
 def row_of(run: Recorded) -> list[str]:
     scene = load_scene(run.config.scene_options())
+    run = replace(run, pixels=pixels_of(scene.train))
     threads = int(run.started.environment.get("backend_threads", 1))
     engine = native_backend(threads).memory
     prediction = predict(run.config, scene, engine, run.started.gaussians)

@@ -135,9 +135,11 @@ def seven_thousand(**settings: Any) -> TrainConfig:
     return TrainConfig(source_path=Path("x"), iterations=7000, **settings)
 
 
-def forecast_of(config: TrainConfig, counts: dict[int, int], budget: int | None = None) -> Forecast:
+def forecast_of(
+    config: TrainConfig, counts: dict[int, int], budget: int | None = None, pixels: float = 0.0
+) -> Forecast:
     """One whose memory is ten bytes a Gaussian, of which nine are certain."""
-    forecast = Forecast(config, lambda gaussians: 10 * gaussians, 0.9, budget)
+    forecast = Forecast(config, lambda gaussians: 10 * gaussians, 0.9, budget, pixels)
     for step, count in counts.items():
         forecast.note(step, count)
     return forecast
@@ -202,6 +204,23 @@ def test_growth_that_small_photos_hold_back_is_expected_all_the_same() -> None:
     shown = held | {1100: 340_000, 1200: 450_000, 1300: 580_000, 1400: 720_000}
     later = [told(forecast_of(TrainConfig(max_per_pixel=m, **settings), shown)) for m in (0.0, 1.5)]
     assert later[0] == later[1]
+
+
+def test_a_set_that_is_far_from_crowded_is_expected_to_grow_while_photos_are_small_too() -> None:
+    """Counts of the built-in scene with --preset fast, which came to 309,000."""
+    settings = {"progressive": "4:300,2:1050", "iterations": 2600, "densify_until_iter": 1550}
+    early, config = {400: 6_200, 500: 9_600}, TrainConfig(max_per_pixel=1.5, **settings)
+    at_once = told(forecast_of(config, early))
+    knowing_the_photos = told(forecast_of(config, early, pixels=320 * 240))
+    assert at_once.high < 309_000 < knowing_the_photos.high < 2 * 309_000
+    assert at_once.low == knowing_the_photos.low
+
+
+def test_a_lower_threshold_raises_what_is_expected_at_the_start(make: Make) -> None:
+    scene = load_scene(make().scene_options())
+    configs = (seven_thousand(densify_grad_threshold=threshold) for threshold in (0.0002, 0.00012))
+    usual, eager = (expected_gaussians(config, scene, 100) for config in configs)
+    assert eager[0] > usual[0] and eager[1] > 1.5 * usual[1]
 
 
 def test_a_pause_of_growth_after_a_reset_does_not_lower_the_forecast_at_once() -> None:

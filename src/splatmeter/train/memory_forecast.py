@@ -36,7 +36,10 @@ MOST_SPEEDING_UP = 5.0
 LARGER_PHOTOS = 1.3
 """Photos of the next size show detail that asks for more Gaussians: measured with --preset fast."""
 HELD_GROWTH = 1.45
-"""By so much a densification adds at most, once photos are large, to a set that --max-per-pixel had held."""
+"""By so much a densification adds at most, once photos are large, to a set that --max-per-pixel had held, and
+about as much before that to one that is still far from being held."""
+IN_SIGHT = 0.5
+"""The share of a scene that a photo is taken to show, for how many --max-per-pixel lets in."""
 SLOWEST, FASTEST = 0.5, 4.0
 """Powers of the step's number with which additions fall."""
 TRUST = 0.7
@@ -52,6 +55,9 @@ AGREEING = 3
 RANGE = (0.45, 4.0)
 """By so much scenes differ from what is typical of their kind: benchmarks/results/memory_forecast.md."""
 TYPICAL_STEPS = 7000
+TYPICAL_THRESHOLD = 0.0002
+MOST_BY_THRESHOLD = 2.0
+"""Half the threshold names up to so many times as many candidates; still lower ones are seldom asked for."""
 RANDOM_POINTS = ("blender", "multiscale")
 """Kinds of scenes whose points are drawn at random, and tell nothing."""
 
@@ -82,6 +88,7 @@ def expected_gaussians(config: TrainConfig, scene: Scene, start: int) -> tuple[i
         return start, start
     typical = typical_gaussians(scene)
     share = (math.sqrt(end) - math.sqrt(first)) / (math.sqrt(TYPICAL_STEPS) - math.sqrt(500))
+    share *= min(MOST_BY_THRESHOLD, TYPICAL_THRESHOLD / config.densify_grad_threshold)
     low, high = (max(start, round(start + share * (factor * typical - start))) for factor in RANGE)
     if config.max_gaussians is not None:
         most = max(start, config.max_gaussians)
@@ -99,6 +106,8 @@ class Forecast:
     least: float
     """Share of that which is needed for certain."""
     budget: int | None = None
+    pixels: float = 0.0
+    """Of a training photo, on average."""
     _counts: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     _told: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=AGREEING))
 
@@ -119,7 +128,7 @@ class Forecast:
         else:
             larger = self._larger_photos(step)
             fewest, most = outlook(list(self._counts), last_growth(self.config), larger)
-            held = gaussians * self._growth_held_back(step) if larger else 0
+            held = self._once_photos_are_large(step, gaussians) if larger else 0
             self._told.append((fewest, max(most, held)))
 
     def _larger_photos(self, step: int) -> bool:
@@ -128,13 +137,16 @@ class Forecast:
         shown = step - 2 * self.config.densification_interval
         return any(shown < stage.last < last_growth(self.config) for stage in stages)
 
-    def _growth_held_back(self, step: int) -> float:
-        """By how much a set may grow that small photos keep from it: its growth so far tells nothing."""
+    def _once_photos_are_large(self, step: int, gaussians: int) -> float:
+        """How many there may be of a set that small photos hold back: its growth so far tells nothing."""
         stages = progressive.parse(self.config.progressive)
         if not self.config.max_per_pixel or not stages:
-            return 1.0
-        rounds = (last_growth(self.config) - max(step, stages[-1].last)) // self.config.densification_interval
-        return HELD_GROWTH ** max(0, rounds + 1)
+            return 0.0
+        small, interval = stages[-1], self.config.densification_interval
+        crowd = self.config.max_per_pixel * self.pixels / small.divisor**2 / IN_SIGHT
+        until_then = gaussians * HELD_GROWTH ** (max(0, small.last - step) // interval)
+        rounds = (last_growth(self.config) - max(step, small.last)) // interval
+        return min(until_then, max(gaussians, crowd)) * HELD_GROWTH ** max(0, rounds + 1)
 
     def gaussians(self) -> Range | None:
         """At the end of growth; None before the first densification."""

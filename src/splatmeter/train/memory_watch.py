@@ -8,6 +8,7 @@ from splatmeter.process_memory import StagePeaks
 from splatmeter.train.assemble import Parts
 from splatmeter.train.memory_forecast import Forecast, Range
 from splatmeter.train.memory_prediction import LEAST_OF_PREDICTED
+from splatmeter.train.progressive import pixels_of
 
 
 class MemoryWatch:
@@ -17,7 +18,8 @@ class MemoryWatch:
         self._parts = parts
         self._peaks = peaks
         budget = parts.step.densifier.settings.max_gaussians
-        self._forecast = Forecast(parts.config, parts.prediction.bytes_with, LEAST_OF_PREDICTED, budget)
+        told = (parts.prediction.bytes_with, LEAST_OF_PREDICTED, budget, pixels_of(parts.scene.train))
+        self._forecast = Forecast(parts.config, *told)
         self._forecast.begin(parts.state.step, parts.state.model.count)
 
     @property

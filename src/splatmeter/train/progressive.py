@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -55,12 +56,17 @@ def text(stages: tuple[Stage, ...]) -> str:
     return ",".join(f"{stage.divisor}:{stage.last}" for stage in stages) or NONE
 
 
+def pixels_of(views: Sequence[View]) -> float:
+    """Of a photo, on average."""
+    return sum(view.photo.width * view.photo.height for view in views) / max(1, len(views))
+
+
 class Stages:
     """The training views at the size each step sees them."""
 
     def __init__(self, views: tuple[View, ...], stages: tuple[Stage, ...] = ()) -> None:
         self._full = views
-        self._mean_pixels = sum(view.photo.width * view.photo.height for view in views) / max(1, len(views))
+        self._mean_pixels = pixels_of(views)
         self._divisors = [(stage.last, stage.divisor) for stage in stages]
         self._coarse = [
             (stage.last, tuple(_smaller(view, stage.divisor) for view in views)) for stage in stages
