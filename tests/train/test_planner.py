@@ -14,7 +14,15 @@ from splatmeter.events import Densified
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.keeper import Keeper, saving_seconds
 from splatmeter.train.plan import Plan, from_record, to_record
-from splatmeter.train.planner import Machine, Recipe, Situation, first_entry, natural_growth, next_entry
+from splatmeter.train.planner import (
+    Machine,
+    Recipe,
+    Situation,
+    first_entry,
+    lowest_threshold,
+    natural_growth,
+    next_entry,
+)
 from splatmeter.train.stopwatch import Stopwatch
 
 RECIPE = Recipe(3200, 0.09, 0.62, ((4, 0.125), (2, 0.4)), 250_000.0, (1, 2, 4))
@@ -50,14 +58,15 @@ class Invented:
     now: float = 0.0
     ends: list[int] = field(default_factory=list)
     widths: list[float] = field(default_factory=list)
+    recipe: Recipe = RECIPE
 
     def run(self) -> Keeper:
         clock = Stopwatch(now=lambda: self.now)
         clock.start()
-        first = first_entry(RECIPE, self.start, self.most)
+        first = first_entry(self.recipe, self.start, self.most)
         keeper = Keeper(
             config=TrainConfig(seconds=self.seconds, **LENGTHS),
-            recipe=RECIPE,
+            recipe=self.recipe,
             plan=Plan(self.seconds, {}, (first,)),
             ahead=(),
             clock=clock,
@@ -134,6 +143,16 @@ def test_more_time_gives_more_steps_and_more_gaussians() -> None:
         found.append((world.run().plan.end, world.gaussians))
     assert found == sorted(found) and len({steps for steps, _ in found}) == 5
     assert found[0][1] < 0.6 * 600_000 < 600_000 < found[-1][1]
+
+
+def test_few_photos_get_more_steps_for_more_time_but_no_lower_threshold() -> None:
+    few, many = (dataclasses.replace(RECIPE, lowest_threshold=lowest_threshold(n)) for n in (42, 161))
+    short, long = (Invented(steady, seconds, recipe=few).run() for seconds in (60.0, 600.0))
+    free = Invented(steady, 600.0, recipe=many).run()
+    thresholds = [{entry.threshold for entry in run.plan.entries} for run in (short, long)]
+    assert thresholds == [{1.0}, {1.0}] and min(entry.threshold for entry in free.plan.entries) < 0.6
+    assert long.plan.entries[-1].end > short.plan.entries[-1].end
+    assert lowest_threshold(0) == lowest_threshold(65) == 1.0 and lowest_threshold(100) < 0.5
 
 
 def test_cheap_steps_before_growth_do_not_put_growth_off() -> None:

@@ -24,6 +24,7 @@ from splatmeter.train.planner import (
     Recipe,
     Situation,
     first_entry,
+    lowest_threshold,
     natural_growth,
     next_entry,
 )
@@ -282,4 +283,5 @@ def recipe_of(config: TrainConfig, scene: Scene) -> Recipe:
         stages=tuple((stage.divisor, stage.last / whole) for stage in progressive.parse(config.progressive)),
         pixels=sum(view.photo.width * view.photo.height for view in views) / len(views),
         finest=tuple(divisor for divisor in (1, 2, 4) if divisor == 1 or _large_enough(divisor, scene)),
+        lowest_threshold=lowest_threshold(len(views)),
     )

@@ -25,6 +25,9 @@ STEPS_POWER, GAUSSIANS_POWER = 0.55, 0.7
 growth does too."""
 THRESHOLD_POWER, LOWEST_THRESHOLD = 0.5, 0.4
 """Above 1 the threshold falls with this power of x, but no lower, for more Gaussians."""
+FEW_PHOTOS = 65
+"""So many, or fewer, are learned by heart by more Gaussians: the threshold stays. With more photos it may fall
+by the square of their number."""
 FEWEST_STEPS = 450
 """Where there are fewer, smaller photos give more of them."""
 HESITATION = 1.3
@@ -54,6 +57,8 @@ class Recipe:
     """In a photo of full size."""
     finest: tuple[int, ...] = (1,)
     """Divisors that may be the last one, the full size first."""
+    lowest_threshold: float = LOWEST_THRESHOLD
+    """Of the settings' own."""
 
     def divisor(self, share: float, finest: int) -> int:
         return max(finest, next((divisor for divisor, last in self.stages if share < last), 1))
@@ -165,6 +170,10 @@ def natural_growth(rounds: list[tuple[float, int]], until: float, guess: float) 
     return now + slope * max(0.0, until - last)
 
 
+def lowest_threshold(photos: int) -> float:
+    return min(1.0, max(LOWEST_THRESHOLD, (FEW_PHOTOS / max(1, photos)) ** 2))
+
+
 # ---- the decision -----------------------------------------------------------------------------------------
 def first_entry(recipe: Recipe, start: int, most: int) -> Entry:
     """Before anything is known."""
@@ -187,7 +196,7 @@ def next_entry(recipe: Recipe, machine: Machine, here: Situation, before: Entry)
     interval = _interval(steps / max(1e-9, 1 - here.done), before.interval) if growing else before.interval
     threshold = before.threshold
     if growing and here.rounds >= SURE_ROUNDS:  # until then the settings as they are show how the scene grows
-        threshold = round(min(1.0, max(LOWEST_THRESHOLD, times**-THRESHOLD_POWER)), 4)
+        threshold = round(min(1.0, max(recipe.lowest_threshold, times**-THRESHOLD_POWER)), 4)
     budget = here.most  # where there is time enough, the threshold alone says how many there are
     if times < 1:
         budget = _allowed(recipe, here, target, interval / max(1, steps) * (1 - here.done))
