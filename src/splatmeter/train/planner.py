@@ -26,8 +26,8 @@ growth does too."""
 THRESHOLD_POWER, LOWEST_THRESHOLD = 0.5, 0.4
 """Above 1 the threshold falls with this power of x, but no lower, for more Gaussians."""
 FEW_PHOTOS = 65
-"""So many, or fewer, are learned by heart by more Gaussians: the threshold stays. With more photos it may fall
-by the square of their number."""
+"""So many, or fewer, are learned by heart by more Gaussians: the threshold stays. With more photos it may
+fall by the square of their number."""
 FEWEST_STEPS = 450
 """Where there are fewer, smaller photos give more of them."""
 HESITATION = 1.3
