@@ -281,7 +281,7 @@ def recipe_of(config: TrainConfig, scene: Scene) -> Recipe:
         grows_from=min(1.0, config.densify_from_iter / whole),
         grows_until=0.0 if config.densification == "none" else min(1.0, config.densify_until_iter / whole),
         stages=tuple((stage.divisor, stage.last / whole) for stage in progressive.parse(config.progressive)),
-        pixels=sum(view.photo.width * view.photo.height for view in views) / len(views),
+        pixels=progressive.pixels_of(views),
         finest=tuple(divisor for divisor in (1, 2, 4) if divisor == 1 or _large_enough(divisor, scene)),
         lowest_threshold=lowest_threshold(len(views)),
     )
