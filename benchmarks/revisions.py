@@ -9,7 +9,8 @@ random order, one block each a round, and wait while the other works. Where memo
 process, so the rounds are spread over fresh pairs of processes: a ratio is exp(mean of ln(before /
 after)) with its 95 % interval over pairs. "outside" is what a step spends outside the engine's passes: mostly
 Python. The workload "trainer" is garden_512 through the trainer's own step, from its points, without
-densification: what a user gets.
+densification: what a user gets. "trained" is garden_512 with the Gaussians of --model, a point_cloud.ply,
+which hardly move; --light-cut is for this revision alone, where the other one has none.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +36,19 @@ BLOCK_SECONDS = 1.0
 class Steps:
     """A workload of the engine, or garden_512 through the trainer; both revisions have the same names."""
 
-    def __init__(self, workload: str, yardstick: Path, threads: int) -> None:
+    def __init__(self, workload: str, folder: Path, threads: int, light_cut: float) -> None:
         import workloads
 
         if workload == "trainer":
             self._train(workloads, threads)
             return
-        name, size = workload.split()
-        ours = workloads.Ours(workloads.stored(yardstick, name, size), threads)
+        if workload == "trained":
+            work = trained(workloads, folder)
+        else:
+            work = workloads.stored(folder, *workload.split())
+        ours = workloads.Ours(work, threads)
+        if light_cut:
+            ours.settings = replace(ours.settings, light_cut=light_cut)
         self.run, self.passes = ours.cycle, ours.passes
 
     def _train(self, workloads: Any, threads: int) -> None:
@@ -57,10 +64,35 @@ class Steps:
         self.passes = lambda: dict(engine.timings())
 
 
-def serve(workload: str, yardstick: Path, threads: int) -> None:
+def trained(workloads: Any, folder: Path) -> Any:
+    """garden_512's photos, and the Gaussians of a model's arrays in `folder`."""
+    file, scene = np.load(folder / "trained.npz"), workloads.garden()
+    arrays = {key: file[key] for key in workloads.ARRAYS}
+    return workloads.Workload(arrays, scene.cameras, scene.photos, file["filters"])
+
+
+def keep_arrays(model: Path, folder: Path) -> None:
+    """Of a model file, in the form that every revision's workloads have."""
+    from splatmeter.gaussians import ply
+    from splatmeter.ops import FILTER_3D
+
+    table = ply.read_model(model).table
+    g = table.geometry
+    np.savez(
+        folder / "trained.npz",
+        means=g[:, 0:3],
+        scales=g[:, 3:6],
+        quats=g[:, 6:10],
+        ops=g[:, 10],
+        sh=table.harmonics.reshape(len(g), 16, 3),
+        filters=g[:, FILTER_3D],
+    )
+
+
+def serve(workload: str, folder: Path, threads: int, light_cut: float) -> None:
     """A line in, a number of steps; a line out, seconds a step and seconds in passes. Begins by saying how
     many steps fill a block."""
-    steps = Steps(workload, yardstick, threads)
+    steps = Steps(workload, folder, threads, light_cut)
     done = 0
 
     def block(count: int) -> tuple[float, float]:
@@ -106,14 +138,14 @@ class Revision:
         return json.loads(line)
 
 
-def pair(before: list[str], words: list[str], rounds: int, seed: int) -> dict[str, float]:
+def pair(before: list[str], words: list[str], rounds: int, seed: int, cut: list[str]) -> dict[str, float]:
     """Means over quiet rounds of the logarithms of two fresh processes."""
     from measuring import ANYWAY, MOST_FOREIGN, ForeignCpu
 
     here = Path(__file__).resolve().parent.parent
     sides = {
         "before": Revision(Path(before[0]), before[1], words),
-        "after": Revision(here, sys.executable, words),
+        "after": Revision(here, sys.executable, [*words, *cut]),
     }
     steps = max(side.block_steps for side in sides.values())
     random, found, refused = np.random.default_rng(seed), [], 0
@@ -144,7 +176,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--yardstick", type=Path, required=True)
+    parser.add_argument("--yardstick", type=Path)
+    parser.add_argument("--model", type=Path, help="Gaussians for the workload 'trained'")
+    parser.add_argument("--light-cut", default="0", help="of this revision, in 'trained'")
     parser.add_argument("--before", nargs=2, metavar=("CHECKOUT", "PYTHON"))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--pairs", type=int, default=5)
@@ -155,15 +189,19 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.serve:
         sys.path[0] = chosen.serve  # instead of this script's own folder
-        serve(chosen.workloads[0], chosen.yardstick, chosen.threads)
+        serve(chosen.workloads[0], chosen.yardstick, chosen.threads, float(chosen.light_cut))
         return
     from measuring import interval, table, text, write_results
 
+    kept = tempfile.TemporaryDirectory(prefix="revisions-")
+    if chosen.model:
+        keep_arrays(chosen.model, Path(kept.name))
     record, rows = {}, []
     for workload in chosen.workloads:
-        words = ["--yardstick", str(chosen.yardstick), "--threads", str(chosen.threads)]
-        words += ["--workloads", workload]
-        pairs = [pair(chosen.before, words, chosen.rounds, seed) for seed in range(chosen.pairs)]
+        folder = kept.name if workload == "trained" else str(chosen.yardstick)
+        words = ["--yardstick", folder, "--threads", str(chosen.threads), "--workloads", workload]
+        cut = ["--light-cut", chosen.light_cut] if workload == "trained" else []
+        pairs = [pair(chosen.before, words, chosen.rounds, seed, cut) for seed in range(chosen.pairs)]
         ratio = interval([one["log_ratio"] for one in pairs])
         record[workload] = {"ratio": ratio, "pairs": pairs}
         median = {name: float(np.median([one[name] for one in pairs])) for name in pairs[0]}

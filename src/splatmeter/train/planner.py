@@ -33,8 +33,9 @@ FEWEST_STEPS = 450
 HESITATION = 1.3
 """A decision for smaller or larger photos is changed only if its reason has changed by so much."""
 ROUNDS_SHARE = 0.03
-SHORTEST_INTERVAL, LONGEST_INTERVAL = 20, 100
-"""Steps between densifications; within these, so large a share of the run."""
+SHORTEST_INTERVAL = 20
+"""Steps between densifications, and so large a share of the run: a longer one has no more of them, because
+what more rounds add is learned by heart."""
 SURE_ROUNDS = 4
 """Densifications after which a run's own growth tells what it comes to."""
 FREE_GROWTH = 1.3
@@ -256,7 +257,7 @@ def _finest(recipe: Recipe, prices: Prices, here: Situation, before: Entry) -> i
 
 def _interval(steps: float, before: int) -> int:
     """Steps between densifications, for a run of so many; a small change is not worth making."""
-    wanted = min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, round(ROUNDS_SHARE * steps)))
+    wanted = max(SHORTEST_INTERVAL, round(ROUNDS_SHARE * steps))
     return before if before and 0.8 < wanted / before < 1.25 else wanted
 
 
