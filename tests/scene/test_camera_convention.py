@@ -71,6 +71,21 @@ def test_a_nerf_matrix_and_a_colmap_pose_describe_the_same_camera() -> None:
     np.testing.assert_allclose(pose.translation, translation, atol=1e-12)
 
 
+def test_an_inverted_pose_has_the_bits_that_arithmetic_by_hand_gives() -> None:
+    """Libraries of linear algebra give others on other processors, and scenes are told apart by bits."""
+    for angle in np.linspace(0.1, 6.2, 23):
+        matrix = np.array(nerf_matrix(angle))
+        pose = pose_from_nerf(matrix)
+        a, b, c = ([float(row[k]) * (1.0, -1.0, -1.0)[k] for row in matrix[:3]] for k in range(3))
+        ab = [a[k - 2] * b[k - 1] - a[k - 1] * b[k - 2] for k in range(3)]
+        bc = [b[k - 2] * c[k - 1] - b[k - 1] * c[k - 2] for k in range(3)]
+        determinant = a[0] * bc[0] + a[1] * bc[1] + a[2] * bc[2]
+        assert pose.rotation[2].tolist() == [value / determinant + 0.0 for value in ab]
+        x, y, z = (float(value) for value in matrix[:3, 3])
+        rows = pose.rotation.tolist()
+        assert pose.translation.tolist() == [0.0 - (x * r[0] + y * r[1] + z * r[2]) for r in rows]
+
+
 @pytest.mark.parametrize(
     "matrix", [np.zeros((4, 4)), np.diag([1.0, 1, -1, 1]), 2 * np.eye(4), np.full((4, 4), np.nan)]
 )

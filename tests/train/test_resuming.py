@@ -123,6 +123,26 @@ def test_a_checkpoint_of_another_scene_is_refused_and_nothing_is_touched(
     assert not (tmp_path / "new").exists()
 
 
+def test_a_checkpoint_whose_poses_another_processor_rounded_goes_on_with_a_warning(
+    make: Make, backend: Backend, tmp_path: Path
+) -> None:
+    run(make(iterations=2, checkpoint_iterations=(2,)), backend)
+    arrays, state = container.read(tmp_path / "run/chkpnt2.safetensors")
+    rounded = tmp_path / "rounded.safetensors"
+    container.write(rounded, arrays, state | {"scene": "0" * 64})
+    with pytest.raises(CheckpointError, match="another scene"):  # of today: poses have the same bits anywhere
+        run(make("new", start_checkpoint=rounded), backend)
+    container.write(rounded, arrays, {k: v for k, v in state.items() if k != "poses"} | {"scene": "0" * 64})
+    events = run(make("new", iterations=3, start_checkpoint=rounded), backend)
+    assert any("whether they have its poses was not checked" in event.message for event in of(Warned, events))
+    assert of(Started, events)[0].step == 2
+    container.write(rounded, arrays, {"scene": "0", "train_views": ["elsewhere.png"]} | {
+        k: v for k, v in state.items() if k not in ("poses", "scene", "train_views")
+    })  # fmt: skip
+    with pytest.raises(CheckpointError, match="another scene"):
+        run(make("other", start_checkpoint=rounded), backend)
+
+
 def test_a_checkpoint_cut_off_is_refused_and_nothing_is_overwritten(make: Make, backend: Backend) -> None:
     config = make(iterations=2, checkpoint_iterations=(2,))
     run(config, backend)

@@ -113,8 +113,23 @@ def pose_from_nerf(camera_to_world: F64) -> Pose:
     error = np.abs(rotation @ rotation.T - np.eye(3)).max()
     if error > LARGEST_ROTATION_ERROR or np.linalg.det(rotation) < 0:
         raise ValueError("has no rotation in its upper left 3x3 block")
-    world_to_camera = np.linalg.inv(np.vstack([matrix[:3], [0.0, 0.0, 0.0, 1.0]]))  # [4, 4]
-    return Pose(world_to_camera[:3, :3].copy(), world_to_camera[:3, 3].copy())
+    inverse = _inverse(rotation)
+    return Pose(inverse, 0.0 - turned(matrix[None, :3, 3], inverse)[0])
+
+
+def turned(points: F64, matrix: F64) -> F64:
+    """Points [N, 3] by a matrix [3, 3]. Libraries of linear algebra round otherwise from processor to
+    processor, and scenes are told apart by the bits of their cameras and points."""
+    x, y, z = (points[:, k, None] * matrix[:, k] for k in range(3))  # [N, 3] each
+    return x + y + z
+
+
+def _inverse(matrix: F64) -> F64:
+    """Of [3, 3], with the same bits on every machine."""
+    a, b, c = matrix.T
+    rows = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)])  # [3, 3]
+    determinant = a[0] * rows[0, 0] + a[1] * rows[0, 1] + a[2] * rows[0, 2]
+    return rows / determinant + 0.0  # no negative zeros
 
 
 def looked_at(cameras: Sequence[Pinhole]) -> F64:

@@ -17,7 +17,7 @@ import numpy as np
 from splatmeter.errors import InputError, MissingFile
 from splatmeter.photos.photo import size_of
 from splatmeter.scene import colmap_binary, points_ply
-from splatmeter.scene.camera_files import Intrinsics, Pose, focal_of_angle
+from splatmeter.scene.camera_files import Intrinsics, Pose, focal_of_angle, turned
 from splatmeter.scene.colmap_binary import NO_PANORAMAS, PANORAMA
 from splatmeter.scene.frames import Frame, read_bytes, safe_name
 from splatmeter.scene.points import PointCloud, checked_cloud, random_cloud
@@ -140,7 +140,7 @@ def _applied(positions: Any, matrix: Any, where: Path) -> Any:
             raise ValueError
     except (ValueError, TypeError, OverflowError):
         raise InputError(f"{where}: applied_transform is not a 3x4 matrix. Correct or remove it.") from None
-    return positions @ values[:3, :3].T + values[:3, 3]
+    return turned(positions, values[:3, :3]) + values[:3, 3]
 
 
 def _splits(content: Mapping[str, Any], where: Path) -> dict[str, str]:

@@ -64,6 +64,7 @@ def _record(state: TrainingState, scene: Scene, config: TrainConfig, clock_secon
     return {
         "config": to_json(config),
         "scene": poses_fingerprint(scene),
+        "poses": "portable",
         "step": state.step,
         "grown": state.grown,
         "sh_degree": state.sh_degree,
@@ -85,12 +86,7 @@ def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Res
     found = checkpoint_content.read(path)
     record = found.record
     with found.understood():
-        if record["scene"] != poses_fingerprint(scene):
-            raise CheckpointError(
-                f"The checkpoint {path} belongs to another scene "
-                f"({record['config'].get('source_path', '?')}), not to {scene.source}. "
-                "Pass the scene it was trained on."
-            )
+        remarks = _same_scene(record, scene, path)
         model = backend.upload(found.table(), found.optimizer())
         sampler, warnings = _order_of_views(record, scene, config)
         names = [view.name for view in scene.train]
@@ -106,8 +102,25 @@ def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Res
             sh_degree=int(record["sh_degree"]),
             ancestry=Ancestry(tuple(record["trained_on"]), record["ancestry"] == "known"),
         )
-        said = (*warnings, *_other_arithmetic(record, backend.facts), *_other_draws(record, config))
+        said = (*remarks, *warnings, *_other_arithmetic(record, backend.facts), *_other_draws(record, config))
         return Resumed(state, float(record["clock_seconds"]), record["config"], said, record.get("timing"))
+
+
+def _same_scene(record: Mapping[str, Any], scene: Scene, path: Path) -> list[str]:
+    """Earlier versions' poses had other bits on other processors: there, names must do."""
+    if record["scene"] == poses_fingerprint(scene):
+        return []
+    names = {view.name for view in (*scene.train, *scene.test)}
+    if record.get("poses") != "portable" and set(record["train_views"]) <= names:
+        return [
+            f"The checkpoint {path} is of an earlier version, whose poses not every machine can compare. "
+            f"Its photos have names of {scene.source}; whether they have its poses was not checked."
+        ]
+    raise CheckpointError(
+        f"The checkpoint {path} belongs to another scene "
+        f"({record['config'].get('source_path', '?')}), not to {scene.source}. "
+        "Pass the scene it was trained on."
+    )
 
 
 def _other_arithmetic(record: Mapping[str, Any], engine: Facts) -> list[str]:

@@ -83,6 +83,6 @@ def poses_fingerprint(scene: Scene) -> str:
     digest = hashlib.sha256()
     for view in sorted((*scene.train, *scene.test), key=lambda view: view.name):
         digest.update(view.name.encode())
-        digest.update(np.round(view.camera.rotation, 5).astype("<f8").tobytes())
-        digest.update(np.round(view.camera.translation, 5).astype("<f8").tobytes())
+        for values in (view.camera.rotation, view.camera.translation):
+            digest.update((np.round(values, 5) + 0.0).astype("<f8").tobytes())  # zero has no sign
     return digest.hexdigest()
