@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from splatmeter.errors import OutputError
 from splatmeter.events import Densified
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.keeper import Keeper, saving_seconds
@@ -188,6 +189,35 @@ def test_a_scene_that_asks_for_few_gaussians_gets_the_time_as_steps() -> None:
 def test_no_more_gaussians_than_there_is_memory_for() -> None:
     world = Invented(steady, 900, most=150_000)
     assert world.run().plan.end > 3200 and world.gaussians <= 150_000
+
+
+def test_saving_is_tried_once_and_counts_as_no_step() -> None:
+    keeper = (world := Invented(steady, 30)).run()
+    seen = []
+
+    def save() -> int:
+        seen.append(world.now)
+        world.now += 2.0
+        return 1000
+
+    guess, begun = keeper.saving, keeper._window[0]
+    keeper.try_saving(199, save)
+    assert keeper.saving == guess and not seen
+    for step in (200, 201):
+        keeper.try_saving(step, save)
+    assert len(seen) == 1 and keeper.saving == pytest.approx(1.2 * 2.0 / 1000)
+    assert keeper._window[0] == pytest.approx(begun + 2.0)
+
+
+def test_a_full_disk_does_not_end_a_run_at_the_trial() -> None:
+    keeper = Invented(steady, 30).run()
+    guess = keeper.saving
+
+    def full() -> int:
+        raise OutputError("no space")
+
+    keeper.try_saving(200, full)
+    assert keeper.saving == guess
 
 
 def test_a_machine_is_known_after_it_has_shown_its_sizes() -> None:

@@ -15,8 +15,9 @@ from running import Around, Make, bits, of, run, with_models
 from splatmeter.backend import Backend, Ticket, TrainStep
 from splatmeter.errors import InputError, MissingFile, UsageError
 from splatmeter.events import Densified, Evaluated, Finished, Planned, Saved
+from splatmeter.gaussians import ply
+from splatmeter.train import keeper, planner
 from splatmeter.train import plan as plans
-from splatmeter.train import planner
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.loop import train
 from splatmeter.train.plan import Entry, Plan
@@ -91,6 +92,24 @@ def test_a_plan_says_alone_how_far_gaussians_grow(make: Make, backend: Backend) 
     free = World(backend).run(make("free", **settings))
     held = World(backend).run(make("held", max_per_pixel=1e-3, **settings))
     assert model(free) == model(held)
+
+
+def test_a_disk_that_is_slow_has_its_time_from_the_start(
+    make: Make, backend: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Files take a hundred times the usual: known from a trial, not found out at the end."""
+    world, write, pause = World(backend), ply.write_model, 0.006
+
+    def slow(path: Path, source: Any, *rest: Any) -> None:
+        world.now += pause * source.count
+        write(path, source, *rest)
+
+    monkeypatch.setattr(keeper, "TRIAL_STEP", 20)
+    monkeypatch.setattr(ply, "write_model", slow)
+    events = world.run(make(seconds=SECONDS, **RECIPE))
+    saving = pause * of(Finished, events)[0].gaussians
+    assert saving > 0.05 * SECONDS and 0.92 * SECONDS < world.now < 1.05 * SECONDS
+    assert not list((tmp_path / "run").glob(".trial*"))
 
 
 def test_evaluations_do_not_count(make: Make, backend: Backend) -> None:

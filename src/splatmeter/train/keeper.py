@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from splatmeter.errors import CheckpointError, UsageError
+from splatmeter.errors import CheckpointError, OutputError, UsageError
 from splatmeter.events import Densified, Planned
 from splatmeter.scene.scene import Scene
 from splatmeter.train import plan as plans
@@ -39,7 +40,10 @@ MEMORY_SHARE = 0.15
 NATURAL_SHARE = 0.6
 """Share of the Gaussians that a scene of its kind usually gets: a guess until the run's own growth shows."""
 SAVING_SECONDS, SAVING_SECONDS_PER_GAUSSIAN = 0.1, 4.5e-6
-"""For the model's two files."""
+"""For the model's two files; the second until some Gaussians were saved for trial:"""
+TRIAL_STEP = 200
+"""after this step. Of a whole model, each takes so many times as long:"""
+TRIAL_MARGIN = 1.2
 FREE_SHARE = 0.7
 """Share of free memory that Gaussians may fill where no limit was given."""
 UNCHANGED = 0.004
@@ -64,6 +68,8 @@ class Keeper:
     machine: Machine
     rounds: list[tuple[float, int]] = field(default_factory=list)
     """How the scene grew: after each densification, the share of the run done, and the Gaussians."""
+    saving: float = SAVING_SECONDS_PER_GAUSSIAN
+    _tried: bool = False
     _window: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])
     """Seconds on the clock when it began; steps, and the sums of their pixels and Gaussians."""
 
@@ -84,6 +90,17 @@ class Keeper:
     def whole(self) -> Plan:
         """With what a record says of later steps."""
         return dataclasses.replace(self.plan, entries=(*self.plan.entries, *self.ahead))
+
+    def try_saving(self, step: int, save: Callable[[], int]) -> None:
+        """Once: by `save`, which gives the number of Gaussians that it saved for trial. Disks differ by far
+        more than processors do."""
+        if self._tried or step < TRIAL_STEP or self.ahead or self.config.seconds is None:
+            return
+        self._tried, began = True, self.clock.seconds
+        with contextlib.suppress(OutputError):  # a full disk: there may be room at the end
+            saved = save()
+            self.saving = TRIAL_MARGIN * (self.clock.seconds - began) / max(1, saved)
+        self._window[0] += self.clock.seconds - began  # no step took that long
 
     def stepped(self, step: int, pixels: float, gaussians: int) -> Entry | None:
         """After each step: the entry that is new from here on, if there is one."""
@@ -117,7 +134,7 @@ class Keeper:
         return entry
 
     def _decided(self, step: int, gaussians: int) -> Entry | None:
-        left = self.plan.seconds - self.clock.seconds - saving_seconds(gaussians)
+        left = self.plan.seconds - self.clock.seconds - saving_seconds(gaussians, self.saving)
         before = self.plan.entries[-1]
         if left > 0 and not self._due(step, before):
             return None
@@ -153,8 +170,8 @@ def _differs(entry: Entry, before: Entry, growing: bool) -> bool:
     return growing or not small or entry.end <= entry.step or entry.finest != before.finest
 
 
-def saving_seconds(gaussians: int) -> float:
-    return SAVING_SECONDS + SAVING_SECONDS_PER_GAUSSIAN * gaussians
+def saving_seconds(gaussians: int, each: float = SAVING_SECONDS_PER_GAUSSIAN) -> float:
+    return SAVING_SECONDS + each * gaussians
 
 
 # ---- how one begins ---------------------------------------------------------------------------------------

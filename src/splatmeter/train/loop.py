@@ -154,6 +154,7 @@ class _Run:
         keeper, state = self.parts.keeper, self.parts.state
         if keeper is None:
             return
+        keeper.try_saving(state.step, lambda: self.output.try_saving(state))
         entry = keeper.stepped(state.step, self.parts.step.views.pixels(state.step), state.model.count)
         if entry is None:
             return

@@ -27,6 +27,7 @@ from splatmeter.train.config import TrainConfig, to_json
 from splatmeter.train.folder_lock import FolderLock
 from splatmeter.train.state import TrainingState
 
+TRIAL_ROWS = 65_536
 EVENTS = "events.jsonl"
 CONFIG = "config.json"
 _TRACES = (CONFIG, "cfg_args", EVENTS, "cameras.json", "input.ply", "point_cloud", "evaluations", plan.NAME)
@@ -119,6 +120,16 @@ class OutputFolder:
         ):
             write(folder / name, state.model, self.config.sh_degree, comments, settings)
             yield Saved(state.step, str(folder / name), content, sha256_of(folder / name))
+
+    def try_saving(self, state: TrainingState) -> int:
+        """Does what `save_model` does for some Gaussians and forgets them; how many they were."""
+        rows = state.model.download(slice(0, TRIAL_ROWS))
+        path = self.folder / ".trial.part"  # a killed run's is swept away as any half of a file
+        for write in (ply.write_model, ply.write_fused):
+            write(path, rows, self.config.sh_degree)
+            sha256_of(path)
+        path.unlink()
+        return rows.count
 
     def save_checkpoint(
         self,
