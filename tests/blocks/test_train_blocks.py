@@ -478,7 +478,7 @@ def test_merge_tells_an_unfinished_block_and_other_settings(
 def test_killed_at_any_moment_it_goes_on_and_leaves_no_process_behind(street: Path, tmp_path: Path) -> None:
     """kill -9 of the command; its block saves by itself, and the same command goes on from that step."""
     words = [sys.executable, "-m", "splatmeter", "train", "-s", str(street), "-m", str(tmp_path / "out")]
-    words += [*SHORT, "--blocks", "2x1", "--iterations", "120", "--densification", "none"]
+    words += [*SHORT, "--blocks", "2x1", "--iterations", "3000", "--densification", "none"]
     words += ["--progress-interval", "1"]
     events = tmp_path / "out/blocks/1-1/events.jsonl"
     with subprocess.Popen(words, stderr=subprocess.DEVNULL) as first:

@@ -246,7 +246,7 @@ def test_a_training_that_stopped_goes_on_from_its_checkpoint(
     make: Make, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder_of_photos(Path("photos"), 9)
-    whole = TINY | {"iterations": 400, "test_iterations": (400,), "save_iterations": (400,)}
+    whole = TINY | {"iterations": 6000, "test_iterations": (6000,), "save_iterations": (6000,)}
     monkeypatch.setitem(presets.PRESETS, "fast", whole)
     first = train.follow
 
