@@ -125,10 +125,12 @@ class OutputFolder:
         """Does what `save_model` does for some Gaussians and forgets them; how many they were."""
         rows = state.model.download(slice(0, TRIAL_ROWS))
         path = self.folder / ".trial.part"  # a killed run's is swept away as any half of a file
-        for write in (ply.write_model, ply.write_fused):
-            write(path, rows, self.config.sh_degree)
-            sha256_of(path)
-        path.unlink()
+        try:
+            for write in (ply.write_model, ply.write_fused):
+                write(path, rows, self.config.sh_degree)
+                sha256_of(path)
+        finally:
+            path.unlink(missing_ok=True)
         return rows.count
 
     def save_checkpoint(
