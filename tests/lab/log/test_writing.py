@@ -66,6 +66,18 @@ DOCUMENT = LogDocument(
 )
 
 
+def test_of_a_grid_of_evaluations_the_log_prints_the_last_and_what_can_be_compared() -> None:
+    grid = tuple(
+        MetricsFigure(step, {"psnr": 20 + step / 1000, "ssim": 0.7}, 21) for step in range(100, 4001, 100)
+    )
+    baseline = QualityBaseline("Baseline", MetricsFigure(4000, {"psnr": 25.0, "ssim": 0.7}, 21))
+    phases = (dataclasses.replace(BASELINE, test=grid), dataclasses.replace(CANDIDATE, test=grid))
+    text = write_log(LogDocument(quality=baseline, phases=phases))
+    assert text.count("Test Metrics @ iter") == text.count("Test Metrics @ iter 4000") == 2
+    assert "Test PSNR on the way: 20.10 dB @ 100, 20.60 dB @ 600" in text.replace("*", "")
+    assert "PSNR: 24.00 dB (❌ outside the margin" in text.replace("*", "")
+
+
 def test_the_structure_is_that_of_a_log_kept_by_hand() -> None:
     titles = [section.title for section in parse_log(write_log(DOCUMENT)).sections if section.title]
     assert titles == [

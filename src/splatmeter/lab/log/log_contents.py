@@ -238,11 +238,11 @@ def _scene_name(scene: str) -> str:
 
 
 def _quality(phases: tuple[LogPhase, ...], protocol: Protocol) -> QualityBaseline | None:
-    """The baseline's own figures at the declared iteration, never a candidate's."""
+    """The baseline's own figures at the declared iteration, or its last ones, never a candidate's."""
     for phase in phases:
         if not phase.parent and phase.test:
             wanted = [figure for figure in phase.test if figure.step == protocol.evaluate_at]
-            figure = (wanted or list(phase.test))[0]
+            figure = wanted[0] if wanted else phase.test[-1]
             return QualityBaseline(phase.name, figure, protocol.tolerance, margins=protocol.margins)
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from splatmeter.lab.compare.margins import change_text, margin_text
@@ -43,6 +44,9 @@ _METRICS = {
     "lpips": ("LPIPS", "{:.4f}", -1),
 }
 """Label, format, and whether more is better (1) or worse (-1)."""
+MOST_IN_FULL = 4
+"""Evaluations of a phase that the log prints with every metric; a grid has dozens."""
+MOST_ON_THE_WAY = 8
 _COLUMNS = (
     "Phase", "Speed (it/s)", "Against parent", "Against baseline", "Train memory", "Eval memory",
     "PSNR (dB)", "SSIM", "LPIPS", "L1", "Verdict", "Notes",
@@ -147,11 +151,9 @@ def _phase(document: LogDocument, phase: LogPhase) -> Iterator[str]:
     yield from _loss(phase)
     yield from _memory(document, phase)
     quality = document.quality
-    for figure in phase.test:
-        itself = quality is not None and quality.phase == phase.name
-        yield from _metrics("Test", figure, None if itself else quality)
-    for figure in phase.train:
-        yield from _metrics("Train", figure, None)
+    itself = quality is not None and quality.phase == phase.name
+    yield from _evaluations("Test", phase.test, None if itself else quality)
+    yield from _evaluations("Train", phase.train, None)
     yield from _size(phase)
     yield from kernel_lines(phase.kernels)
     for label, texts in (("Configuration", phase.configuration), ("Code Changes", phase.code_changes)):
@@ -224,6 +226,22 @@ def _peak(stage: str, value: int | None, parent: LogPhase | None, before: int | 
         share = f", {100 * (value - before) / before:+.1f} %" if before else ""
         text += f" ({(value - before) / 1e6:+.0f} MB{share} from {inline(parent.name)})"
     return text
+
+
+def _evaluations(
+    split: str, figures: tuple[MetricsFigure, ...], baseline: QualityBaseline | None
+) -> Iterator[str]:
+    """All of a few. Of a grid the last, what can be compared, and how it got there on one line."""
+    shown = figures
+    if len(figures) > MOST_IN_FULL:
+        wanted = {figures[-1].step, baseline.figure.step if baseline is not None else 0}
+        shown = tuple(figure for figure in figures if figure.step in wanted)
+        some = figures[:: math.ceil(len(figures) / MOST_ON_THE_WAY)]
+        way = [f"{one.metrics['psnr']:.2f} dB @ {one.step}" for one in some if "psnr" in one.metrics]
+        if way:
+            yield f"- **{split} PSNR on the way:** {', '.join(way)}"
+    for figure in shown:
+        yield from _metrics(split, figure, baseline)
 
 
 def _metrics(split: str, figure: MetricsFigure, baseline: QualityBaseline | None) -> Iterator[str]:
