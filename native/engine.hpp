@@ -36,6 +36,7 @@ struct Pending {
   const Owed* by_age = nullptr;  // [kPendingAges]; null: nothing is ever owed
   float rates[kOptimized] = {};  // per geometry column; 1 for means, whose rate is in mean_drift
   float rate_dc = 0, rate_rest = 0;
+  bool moves = true;  // false: momentum waits until a row is seen again, and only second moments fade
 };
 
 struct Table {

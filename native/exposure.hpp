@@ -21,6 +21,6 @@ struct ExposureStep {
 };
 
 Exposure exposure_of(const Exposures&, int photo);
-void learn_exposure(Exposures&, const ExposureStep&, const double* gradient, const AdamConstants&);
+void learn_exposure(Exposures&, const ExposureStep&, const double* gradient);
 
 }  // namespace splat

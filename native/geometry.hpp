@@ -180,8 +180,8 @@ INLINE void catch_up_geometry(const Pending& pending, const OwedColumns& owed, c
 INLINE void current_harmonics(const Table& table, uint32_t row, int age, int chunks, f8* out) {
   const float* p = table.harmonics + size_t(row) * kHarmonicsWidth;
   for (int k = 0; k < chunks; k++) out[k] = load(p + 8 * k);
-  if (age == 0) return;
   const Pending& pending = table.pending;
+  if (age == 0 || !pending.moves) return;
   const float* first = table.harmonics_first + size_t(row) * kHarmonicsWidth;
   const float drift = owed_at(pending, age).drift, dc = pending.rate_dc * drift, rest = pending.rate_rest * drift;
   for (int k = 0; k < chunks; k++) {

@@ -60,6 +60,7 @@ Pending LazyAdam::pending() const {
   if (!begun) return owed;
   owed.step = steps;
   owed.by_age = by_age_;
+  owed.moves = anything_moves(by_age_);
   spread_rates(rates, 1, 1.f, owed.rates, owed.rate_dc, owed.rate_rest);
   return owed;
 }

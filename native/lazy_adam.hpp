@@ -40,6 +40,13 @@ inline void one_step_older(size_t ages, const double* drifts, const double* term
   }
 }
 
+// Whether any row, of whatever age, is owed a change of place: nowhere where momentum waits.
+inline bool anything_moves(const Owed* by_age) {
+  for (int age = 0; age < kPendingAges; age++)
+    if (by_age[age].drift != 0 || by_age[age].mean_drift != 0) return true;
+  return false;
+}
+
 class LazyAdam {
  public:
   AdamConstants constants;

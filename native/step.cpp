@@ -68,7 +68,7 @@ StepResult train_step(Engine& engine, LazyAdam& adam, Exposures& exposures, cons
   }
   const AdamStep step = adam_step(adam.steps + 1, order.rates, adam.constants);
   update(engine, &step);
-  if (exposed) learn_exposure(exposures, order.exposure, exposure.gradient, adam.constants);
+  if (exposed) learn_exposure(exposures, order.exposure, exposure.gradient);
   adam.advance(order.rates);
   engine.table.pending = adam.pending();
   if (adam.steps % adam.settle_interval == 0)

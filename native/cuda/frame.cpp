@@ -46,7 +46,7 @@ Frustum frustum_of(const Frame& frame, const Pending& pending, const float* by_a
   Frustum f = {};
   float away = 0;
   f.growth = 1;
-  if (by_age) {
+  if (by_age && anything_moves(reinterpret_cast<const Owed*>(by_age))) {
     const float* oldest = by_age + 4 * (kPendingAges - 1);
     const float beta1 = by_age[4 + 2], beta2 = by_age[4 + 3];
     const float most = 1.01f * (1 - beta1) / std::sqrt((1 - beta2) * (1 - beta1 * beta1 / beta2));

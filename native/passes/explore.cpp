@@ -94,7 +94,7 @@ void explore(ThreadPool& pool, Table& table, const Exploration& e) {
       f8 opacity = 1.f / (1.f + exp_of(-column[kOpacityLogit]));
       for (int j = 0; j < 3; j++) scale[j] = exp2_of(clamp(column[kLogScale + j] * kLog2E, all(-60.f), all(60.f)));
       pull(e, table.pending, moment, opacity, scale, column);
-      add_noise(e, numbers, opacity, scale, column);
+      if (e.noise != 0) add_noise(e, numbers, opacity, scale, column);
       transpose(column);
       transpose(column + 8);
       for (int l = 0; l < n; l++) {

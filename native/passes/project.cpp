@@ -127,7 +127,7 @@ struct Frustum {
 
 Frustum frustum_of(const Camera& camera, const Settings& settings, const Pending& pending) {
   float away = 0, growth = 1;
-  if (pending.by_age) {
+  if (pending.by_age && pending.moves) {
     const Owed oldest = pending.by_age[kPendingAges - 1];
     const float beta1 = pending.by_age[1].first_decay, beta2 = pending.by_age[1].second_decay;
     const float most = 1.01f * (1 - beta1) / std::sqrt((1 - beta2) * (1 - beta1 * beta1 / beta2));
@@ -175,7 +175,7 @@ INLINE void project_eight_rows(Engine& engine, const uint32_t* rows, int lanes, 
   OwedColumns owed;
   Projection o;
   load_geometry(table.geometry, rows, column);
-  if (owed_by(table.pending, column, owed)) {
+  if (table.pending.moves && owed_by(table.pending, column, owed)) {
     load_owed_moments(table, rows, column[kLastUpdate], first);
     catch_up_geometry(table.pending, owed, first, column);
   }

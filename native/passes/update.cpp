@@ -126,7 +126,7 @@ INLINE void load_rows(const Engine& engine, const Eight& e, Loaded& in) {
   if (table.geometry_moments) {
     load_moments(table.geometry_moments, e.rows, in.moment);
     in.behind = owed_by(table.pending, in.column, in.owed);
-    if (in.behind) catch_up_geometry(table.pending, in.owed, in.moment, in.column);
+    if (in.behind && table.pending.moves) catch_up_geometry(table.pending, in.owed, in.moment, in.column);
   }
   float last_update[8];
   store(last_update, in.column[kLastUpdate]);

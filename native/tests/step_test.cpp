@@ -50,7 +50,7 @@ class Training {
     if (number % 4 == 0) return update(engine_, nullptr);
     const AdamStep step = splat::adam_step(adam_.steps + 1, rates(number), adam_.constants);
     update(engine_, &step);
-    if (exposed.photo >= 0) learn_exposure(exposures_, exposed, exposure.gradient, adam_.constants);
+    if (exposed.photo >= 0) learn_exposure(exposures_, exposed, exposure.gradient);
     adam_.advance(rates(number));
     Table table = model_table();
     if (adam_.steps % kSettleInterval == 0) kernels().settle(engine_.pool, table);

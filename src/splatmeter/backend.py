@@ -141,6 +141,16 @@ class Change:
 
 
 # ---- the model and its backend ----------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Momentum:
+    """How Gaussians remember their last movements."""
+
+    kept: float = 0.9
+    """The share that stays from one step to the next: Adam's first beta."""
+    waits: bool = False
+    """Steps that do not see a Gaussian leave it where it is, and its momentum as it was; else it moves on."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimizerState:
     """How far the optimizer is. `owed` is an engine's own account of rows that are behind, needed to go on to
@@ -150,6 +160,7 @@ class OptimizerState:
     rates: Rates | None = None
     """The rates of the last step."""
     owed: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    momentum: Momentum = field(default_factory=Momentum)
 
 
 class Model(Protocol):

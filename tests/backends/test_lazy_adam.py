@@ -7,14 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from splatmeter.backend import OptimizerState
+from splatmeter.backend import Momentum, OptimizerState
 from splatmeter.backends.lazy_adam import (
-    BETA1,
     BETA2,
     EPSILON,
-    FADING,
     PENDING_AGES,
     LazyAdam,
+    ages,
     lazy,
     one_step_older,
 )
@@ -23,6 +22,7 @@ from splatmeter.train.schedule import Schedule
 
 RATES = Rates(0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 ONES = Rates(*[1.0] * 6)
+BETA1 = Momentum().kept
 
 
 def zero_gradient_adam(
@@ -55,6 +55,16 @@ def test_what_is_owed_by_age_equals_that_many_steps_without_gradient(age: int) -
     for rates, owed in ((mean_rates, adam.drifts[1, age]), ([1.0] * (last + 1), adam.drifts[0, age])):
         expected = zero_gradient_adam(0.0, first, second, range(last - age + 1, last + 1), rates)
         assert -(first / (math.sqrt(second) + EPSILON)) * owed == pytest.approx(expected, rel=1e-10)
+
+
+def test_where_momentum_waits_nothing_moves_unseen_and_only_second_moments_fade() -> None:
+    adam = LazyAdam(OptimizerState(momentum=Momentum(waits=True)))
+    for _ in range(30):
+        adam.advance(ONES)
+    owed = adam.pending()
+    assert owed is not None and owed.momentum == adam.state().momentum == Momentum(waits=True)
+    assert not adam.drifts.any() and (owed.first_decay == 1).all()
+    assert owed.second_decay[7] == pytest.approx(BETA2**7)
 
 
 def test_what_is_owed_counts_each_steps_own_rate_where_rates_fall() -> None:
@@ -90,11 +100,11 @@ def test_nothing_is_owed_at_age_zero_and_ages_beyond_the_table_owe_its_last_entr
 
 def test_a_step_older_is_one_term_more_at_one_age_more() -> None:
     random = np.random.default_rng(3)
-    drifts = random.random((2, PENDING_AGES))
-    older = one_step_older(drifts, FADING, (0.3, 1e-4), 1.02)
+    drifts, fading = random.random((2, PENDING_AGES)), ages(Momentum()).fading
+    older = one_step_older(drifts, fading, (0.3, 1e-4), 1.02)
     for age in (1, 2, 511):
-        assert older[0, age] == pytest.approx(0.3 * FADING[age] + 1.02 * drifts[0, age - 1])
-        assert older[1, age] == pytest.approx(1e-4 * FADING[age] + drifts[1, age - 1])
+        assert older[0, age] == pytest.approx(0.3 * fading[age] + 1.02 * drifts[0, age - 1])
+        assert older[1, age] == pytest.approx(1e-4 * fading[age] + drifts[1, age - 1])
 
 
 def test_before_the_first_step_nothing_is_pending_and_a_state_goes_round() -> None:

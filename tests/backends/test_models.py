@@ -16,16 +16,17 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "parity"))
 
 from parity_scenes import camera, random_table, smooth_image
 
-from splatmeter.backend import Backend, Explore, GrowthRule, Model, OptimizerState, TrainStep
+from splatmeter.backend import Backend, Explore, GrowthRule, Model, Momentum, OptimizerState, TrainStep
 from splatmeter.backends.host_model import ComposedModel
 from splatmeter.errors import NotEnoughMemory, UsageError
 from splatmeter.gaussians import gaussians
-from splatmeter.ops import LAST_UPDATE, OPACITY_LOGITS, WIDTHS, RasterSettings, Rates, Table, empty_table
+from splatmeter.ops import LAST_UPDATE, OPACITY_LOGITS, VISITS, WIDTHS, RasterSettings, Rates, Table, empty_table
 
 native = pytest.importorskip("splatmeter.backends.native", reason="the native engine is not built")
 
 RATES = Rates(mean=1e-3, harmonics_dc=2.5e-3, harmonics_rest=1.25e-4, opacity=0.05, scale=5e-3, rotation=1e-3)
 SIZE = (33, 17)
+NEW, WAITING = OptimizerState(), OptimizerState(momentum=Momentum(0.7, waits=True))
 
 
 def fresh(count: int = 80) -> Table:
@@ -55,8 +56,8 @@ def stored(model: Model) -> dict[str, bytes]:
     return arrays | owed | {"steps": bytes(str((state.steps, state.rates)), "ascii")}
 
 
-def composed(backend: Backend, table: Table) -> ComposedModel:
-    return ComposedModel(native.native_kernels(2), backend.memory, table, OptimizerState())
+def composed(backend: Backend, table: Table, begun: OptimizerState = NEW) -> ComposedModel:
+    return ComposedModel(native.native_kernels(2), backend.memory, table, begun)
 
 
 def story(model: Model, strategy: str) -> None:
@@ -74,14 +75,42 @@ def story(model: Model, strategy: str) -> None:
             model.prune(0.008)
 
 
+@pytest.mark.parametrize("begun", [NEW, WAITING], ids=["moving", "waiting"])
 @pytest.mark.parametrize("strategy", ["gof", "3dgs", "mcmc", "none"])
-def test_a_step_in_one_call_is_its_parts_to_the_last_bit(strategy: str) -> None:
+def test_a_step_in_one_call_is_its_parts_to_the_last_bit(strategy: str, begun: OptimizerState) -> None:
     backend = native.native_backend(2)
-    whole, parts = backend.upload(fresh()), composed(backend, fresh())
+    whole, parts = backend.upload(fresh(), begun), composed(backend, fresh(), begun)
     for model in (whole, parts):
         story(model, strategy)
     assert stored(whole) == stored(parts)
+    assert whole.optimizer().momentum == parts.optimizer().momentum == begun.momentum
     assert len(np.unique(whole.stored("geometry", slice(None))[:, LAST_UPDATE])) > 2, "no row was behind"
+
+
+def test_who_waits_from_the_middle_of_a_run_on_still_owes_what_was_owed_until_then() -> None:
+    """As with --resume --unseen wait: rows that were behind move once by what they owed, and then wait."""
+    backend = native.native_backend(2)
+    moving = backend.upload(fresh())
+    for number in range(1, 12):
+        moving.train_step(order(number)).read()
+    copies = [Table(*(moving.stored(name, slice(None)).copy() for name in WIDTHS)) for _ in range(2)]
+    begun = dataclasses.replace(moving.optimizer(), momentum=WAITING.momentum)
+    owed = moving.download(slice(None)).geometry
+    whole, parts = backend.upload(copies[0], begun), composed(backend, copies[1], begun)
+    np.testing.assert_array_equal(whole.download(slice(None)).geometry[:, :11], owed[:, :11])
+    for model in (whole, parts):
+        model.train_step(order(12)).read()
+        model.train_step(order(13)).read()
+        model.settle()
+    assert stored(whole) == stored(parts)
+    unseen = whole.stored("geometry", slice(None))[:, VISITS] == copies_visits(moving)
+    assert unseen.any()
+    close = np.abs(whole.stored("geometry", slice(None))[unseen, :11] - owed[unseen, :11])
+    assert close.max() < 1e-6
+
+
+def copies_visits(model: Model) -> np.ndarray:
+    return model.stored("geometry", slice(None))[:, VISITS]
 
 
 def test_all_rows_catch_up_every_five_hundred_steps_in_one_call_too() -> None:

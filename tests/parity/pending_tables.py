@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from splatmeter.backend import Momentum
 from splatmeter.backends.lazy_adam import PENDING_AGES, Pending
 from splatmeter.ops import Rates
 
 BETA1, BETA2 = 0.9, 0.999
+WAITS = Momentum(waits=True)
 
 
 def pending_after(step: int, rates: Rates, mean_rate: Callable[[int], float] | None = None) -> Pending:
@@ -33,5 +35,15 @@ def pending_after(step: int, rates: Rates, mean_rate: Callable[[int], float] | N
         mean_drift=mean_drift,
         rates=rates,
         first_decay=(BETA1**ages).astype(np.float32),
-        second_decay=(BETA2**ages).astype(np.float32),
+        second_decay=_fading(ages),
     )
+
+
+def waiting_after(step: int, rates: Rates) -> Pending:
+    """The same where momentum waits: nothing is owed but the fading of second moments."""
+    nothing, ages = np.zeros(PENDING_AGES), np.arange(PENDING_AGES)
+    return Pending(step, nothing, nothing, rates, np.ones(PENDING_AGES, np.float32), _fading(ages), WAITS)
+
+
+def _fading(ages: np.ndarray) -> np.ndarray:
+    return (BETA2**ages).astype(np.float32)

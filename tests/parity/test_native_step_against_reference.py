@@ -8,10 +8,10 @@ from dataclasses import fields
 import numpy as np
 import pytest
 from parity_scenes import SETTINGS, camera, copied, random_table, smooth_image
-from pending_tables import pending_after
+from pending_tables import pending_after, waiting_after
 
 from splatmeter.backends.kernels import Gradients, Kernels
-from splatmeter.backends.lazy_adam import AdamStep
+from splatmeter.backends.lazy_adam import AdamStep, Pending
 from splatmeter.ops import ABSOLUTE_SUM, GRADIENT_SUM, LAST_UPDATE, VISITS, Rates, Table
 
 pytest.importorskip("torch", reason="torch is not installed: the native engine was not compared with it")
@@ -23,15 +23,21 @@ VIEW = camera(33, 17, seed=1)
 IMAGE = smooth_image(33, 17, seed=2)
 
 
-def trained(backend: Kernels, steps: int, table: Table | None = None, first: int = 1) -> Table:
-    """Fused steps from changing sides, so that some rows are seen and others wait."""
+def trained(
+    backend: Kernels,
+    steps: int,
+    table: Table | None = None,
+    first: int = 1,
+    owed: Callable[[int, Rates], Pending] = pending_after,
+) -> Table:
+    """Fused steps from changing sides, so that some rows are seen and others are not."""
     table = table or random_table(seed=3)
     for number in range(first, first + steps):
-        table.pending = pending_after(number - 1, RATES)
+        table.pending = owed(number - 1, RATES)
         view = camera(33, 17, seed=number, shift=(0.4, 0.0))  # half the scene is outside
         _, tape = backend.forward(table, view, SETTINGS["mip"])
         backend.backward_and_update(tape, smooth_image(33, 17, seed=number), AdamStep(number, RATES))
-    table.pending = pending_after(first + steps - 1, RATES)
+    table.pending = owed(first + steps - 1, RATES)
     return table
 
 
@@ -80,14 +86,15 @@ def test_dense_adam_agrees(native: Kernels) -> None:
     assert (ours.geometry[:, LAST_UPDATE] == 5).all()
 
 
+@pytest.mark.parametrize("owed", [pending_after, waiting_after])
 @pytest.mark.parametrize("missed", [1, 5, 100, 600])
-def test_settling_agrees(native: Kernels, missed: int) -> None:
+def test_settling_agrees(native: Kernels, missed: int, owed: Callable[[int, Rates], Pending]) -> None:
     ours = random_table(seed=6)
     for number in (1, 2, 3):
         EXACT.adam(ours, random_gradients(ours.count, seed=number), AdamStep(number, RATES))
     ours.geometry[::3, LAST_UPDATE] = 2  # rows of different ages
     theirs = copied(ours)
-    ours.pending = theirs.pending = pending_after(3 + missed, RATES)
+    ours.pending = theirs.pending = owed(3 + missed, RATES)
     native.settle(ours)
     EXACT.settle(theirs)
     assert_tables_close(ours, theirs, 2e-6)
@@ -107,6 +114,40 @@ def test_rows_that_are_behind_are_rendered_as_if_settled(native: Kernels) -> Non
     again = native.backward(tape, IMAGE, None)
     largest = np.abs(again.geometry).max(axis=0) + 1e-30
     assert (np.abs(gradients.geometry - again.geometry) / largest).max() < 1e-3
+
+
+def test_where_momentum_waits_the_engine_does_what_the_reference_does(native: Kernels) -> None:
+    """Rows that are behind are drawn, and then learn, with the momentum that they had."""
+    start = trained(EXACT, 4)
+    EXACT.settle(start)
+    tables = []
+    for backend in (native, EXACT):
+        table = trained(backend, 3, copied(start), first=5, owed=waiting_after)
+        behind, _ = backend.forward(table, VIEW, SETTINGS["mip"])
+        tables.append((table, behind.color))
+    (ours, drawn), (theirs, expected) = tables
+    assert len(np.unique(ours.geometry[:, LAST_UPDATE])) > 2, "no row was behind"
+    np.testing.assert_allclose(drawn, expected, atol=1e-5)
+    for backend, table in ((native, ours), (EXACT, theirs)):
+        backend.settle(table)
+    rate = np.array([RATES.mean] * 3 + [RATES.scale] * 3 + [RATES.rotation] * 4 + [RATES.opacity])
+    difference = np.abs(ours.geometry[:, :11] - theirs.geometry[:, :11]) / rate
+    assert difference.max() < 0.02  # of a rate: all rows have a history, so no rounding is amplified
+    moved = np.abs(theirs.geometry[:, :11] - start.geometry[:, :11]) / rate
+    assert np.median(moved) > 0.3
+
+
+def test_rows_that_no_step_sees_stay_where_they_are_and_keep_their_momentum(native: Kernels) -> None:
+    table = trained(native, 4)
+    native.settle(table)
+    before = copied(table)
+    table.pending = waiting_after(60, RATES)
+    native.settle(table)
+    np.testing.assert_array_equal(table.geometry[:, :12], before.geometry[:, :12])
+    np.testing.assert_array_equal(table.harmonics, before.harmonics)
+    first, second = (t.harmonics_first * t.harmonics_second for t in (table, before))
+    np.testing.assert_allclose(first, second, rtol=1e-6)
+    np.testing.assert_allclose(table.harmonics_second, before.harmonics_second * 0.999**28, rtol=1e-6)
 
 
 def test_the_fused_step_is_backward_then_adam(native: Kernels) -> None:

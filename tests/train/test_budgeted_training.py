@@ -10,7 +10,7 @@ from running import Make, bits, of, run
 
 from splatmeter.backend import Backend
 from splatmeter.densify.densifier import Densifier
-from splatmeter.densify.strategies.mcmc import EXPLORING_INTERVAL
+from splatmeter.densify.strategy import EXPLORING_INTERVAL
 from splatmeter.errors import SplatmeterError, UsageError
 from splatmeter.events import Densified, Evaluated
 from splatmeter.gaussians import initialize

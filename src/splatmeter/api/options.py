@@ -87,6 +87,11 @@ class TrainOptions(TypedDict, total=False):
     lr_final_share: float
     """Share of the rates of colour, opacity, scale and rotation left after position_lr_max_steps (default:
     1.0)."""
+    momentum: float
+    """Share of its movement that a Gaussian keeps from step to step: Adam's first beta (default: 0.9)."""
+    unseen: Literal["move", "wait"]
+    """Gaussians that a step does not see move on by their momentum, as published, or wait with it: faster
+    (default: 'move')."""
     light_cut: float
     """Faster: a pixel ends when this share of its light is left, such as 0.004; 0 and cards: the original
     (default: 0.0)."""
@@ -133,6 +138,9 @@ class TrainOptions(TypedDict, total=False):
     """With mcmc: weight of the mean opacity in the loss (default: 0.01)."""
     scale_reg: float
     """With mcmc: weight of the mean size in the loss (default: 0.01)."""
+    regularize: float
+    """Not with mcmc: weight of mean opacity and size in the loss; 0.01 where few photos are seen very often
+    (default: 0.0)."""
     aggressive_prune_opacity: float | None
     """Also remove Gaussians below this opacity every aggressive_prune_interval steps."""
     aggressive_prune_interval: int

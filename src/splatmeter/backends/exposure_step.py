@@ -13,10 +13,12 @@ from __future__ import annotations
 import numpy as np
 
 from splatmeter.backend import Exposures, ExposureStep
-from splatmeter.backends.lazy_adam import BETA1, BETA2, EPSILON
+from splatmeter.backends.lazy_adam import BETA2, EPSILON
 from splatmeter.ops import F64
 
 IDENTITY: F64 = np.eye(3, 4)
+BETA1 = 0.9
+"""Whatever --momentum says of Gaussians."""
 
 
 def learn(exposures: Exposures, step: ExposureStep, gradient: F64) -> None:

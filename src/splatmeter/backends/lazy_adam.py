@@ -6,38 +6,65 @@ zero have a closed form: after k of them
 So an engine touches what it sees, and a row only remembers its last step. With moments kept as m / sqrt(v)
 and sqrt(v), what a row owes is the first of the two times a number: reading it needs neither v nor a root.
 
+Where momentum waits (--unseen wait), k such steps are
+    m -> m,   v -> b2^k v,   p -> p
+instead: in the end a gradient moves its row as far as ever, but only in steps that see it, and what a row owes
+need not be read to draw it.
+
 native/lazy_adam.cpp is the same account in C++ and has its tables from here.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from splatmeter.backend import OptimizerState
+from splatmeter.backend import Momentum, OptimizerState
 from splatmeter.ops import F32, F64, Rates, Table
 
-BETA1 = 0.9
 BETA2 = 0.999
 EPSILON = 1e-15
 
 PENDING_AGES = 512
-"""b1^512 is 4e-24: nothing moves after that."""
+"""0.9^512 is 4e-24: nothing moves after that."""
 
 SETTLE_INTERVAL = 500
 """Every so many steps all rows catch up, so that none grows older than the tables of what it is owed."""
 assert SETTLE_INTERVAL < PENDING_AGES
 
 _AGES = np.arange(PENDING_AGES, dtype=np.float64)  # [AGES]
-FADING: F64 = BETA1**_AGES * BETA2 ** (-_AGES / 2)  # [AGES] b1^k b2^(-k/2), but nothing at age 0
-FADING[0] = 0
-FIRST_DECAY: F32 = (BETA1**_AGES).astype(np.float32)  # [AGES] b1^k
-SECOND_DECAY: F32 = (BETA2**_AGES).astype(np.float32)  # [AGES] b2^k
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ages:
+    """What k missed steps do, by k."""
+
+    fading: F64  # [AGES] what the last of them adds to the drift, rate 1: b1^k b2^(-k/2), but nothing at age 0
+    first_decay: F32  # [AGES] of m: b1^k
+    second_decay: F32  # [AGES] of v: b2^k
+
+
+@functools.cache
+def ages(momentum: Momentum) -> Ages:
+    second = (BETA2**_AGES).astype(np.float32)  # [AGES]
+    if momentum.waits:
+        return Ages(np.zeros(PENDING_AGES), np.ones(PENDING_AGES, np.float32), second)
+    fading = momentum.kept**_AGES * BETA2 ** (-_AGES / 2)  # [AGES]
+    fading[0] = 0
+    return Ages(fading, (momentum.kept**_AGES).astype(np.float32), second)
+
+
+def constants(momentum: Momentum) -> tuple[float, float, float, int, F64, F32, F32]:
+    """As engines take them."""
+    by_age = ages(momentum)
+    tables = (by_age.fading, by_age.first_decay, by_age.second_decay)
+    return (momentum.kept, BETA2, EPSILON, SETTLE_INTERVAL, *tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +73,7 @@ class AdamStep:
 
     number: int
     rates: Rates
-    beta1: float = BETA1
+    beta1: float = Momentum().kept
     beta2: float = BETA2
     epsilon: float = EPSILON
 
@@ -63,8 +90,9 @@ class Pending:
     drift: F64  # [AGES] sum over the missed steps of b1^j b2^(-j/2) and the bias corrections, rate 1
     mean_drift: F64  # [AGES] the same with the means' own, changing rate already in
     rates: Rates  # of the latest step; `mean` is contained in mean_drift instead
-    first_decay: F32  # [AGES] b1^k
+    first_decay: F32  # [AGES] b1^k, or 1 where momentum waits
     second_decay: F32  # [AGES] b2^k
+    momentum: Momentum = field(default_factory=Momentum)
 
 
 @dataclass(slots=True, eq=False)
@@ -91,17 +119,19 @@ class LazyAdam:
         state = state or OptimizerState()
         self.steps = state.steps
         self.rates = state.rates
+        self.momentum = state.momentum
         self.drifts = drifts_of(state.owed)  # [2, AGES] never changed once they are handed out
 
     def next_step(self, rates: Rates) -> AdamStep:
-        return AdamStep(self.steps + 1, rates)
+        return AdamStep(self.steps + 1, rates, self.momentum.kept)
 
     def advance(self, rates: Rates) -> None:
         """A step was done: everyone grows one step older and owes one more term."""
         self.steps += 1
-        correction = math.sqrt(1 - BETA2**self.steps) / (1 - BETA1**self.steps)
+        correction = math.sqrt(1 - BETA2**self.steps) / (1 - self.momentum.kept**self.steps)
         fallen = _fallen(self.rates, rates)
-        self.drifts = one_step_older(self.drifts, FADING, (correction, rates.mean * correction), fallen)
+        fading = ages(self.momentum).fading
+        self.drifts = one_step_older(self.drifts, fading, (correction, rates.mean * correction), fallen)
         self.rates = rates
 
     @property
@@ -110,17 +140,18 @@ class LazyAdam:
         return self.steps % SETTLE_INTERVAL == 0
 
     def state(self) -> OptimizerState:
-        return OptimizerState(self.steps, self.rates, owed_of(self.drifts))
+        return OptimizerState(self.steps, self.rates, owed_of(self.drifts), self.momentum)
 
     def pending(self) -> Pending | None:
-        return pending(self.steps, self.rates, self.drifts)
+        return pending(self.steps, self.rates, self.drifts, self.momentum)
 
 
-def pending(steps: int, rates: Rates | None, drifts: F64) -> Pending | None:
+def pending(steps: int, rates: Rates | None, drifts: F64, momentum: Momentum) -> Pending | None:
     """None before the first step."""
     if rates is None:
         return None
-    return Pending(steps, drifts[0], drifts[1], rates, FIRST_DECAY, SECOND_DECAY)
+    by_age = ages(momentum)
+    return Pending(steps, drifts[0], drifts[1], rates, by_age.first_decay, by_age.second_decay, momentum)
 
 
 def one_step_older(drifts: F64, terms: F64, rates: Sequence[float], fallen: float) -> F64:

@@ -11,7 +11,7 @@ import dataclasses
 import json
 from pathlib import Path
 
-from splatmeter.backend import Backend
+from splatmeter.backend import Backend, OptimizerState
 from splatmeter.blocks.plan_folder import JOINED
 from splatmeter.blocks.runs import model_at
 from splatmeter.gaussians import ply
@@ -57,7 +57,7 @@ class Polish:
         table.geometry[:], table.harmonics[:] = read.geometry, read.harmonics
         del read
         state = TrainingState(
-            model=backend.upload(table),
+            model=backend.upload(table, OptimizerState(momentum=self.config.optimizer_momentum)),
             losses=Losses(self.config.lambda_dssim),
             sampler=view_sampler(scene, self.config),
             step=self.joined_at,

@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 from splatmeter.backend import Change, GrowthRule
 from splatmeter.ops import F32, Table
 
+EXPLORING_INTERVAL = 10
+"""Noise of ten steps has the variance of one draw ten times as large, and a gradient that hardly changes
+moves ten times as far in ten steps: done together they cost a tenth, and mean the same."""
+
 
 class Hands(Protocol):
     """Two operations of the engine that holds the table; every change of the set is made of them."""
@@ -44,5 +48,5 @@ class Strategy:
     """Steps must gather the per-pixel absolute gradients too."""
     resets_opacities: bool = True
     needs_budget: bool = False
-    exploring_interval: int = 0
-    """Steps between explorations (`backend.Explore`); 0 for none."""
+    explores: bool = False
+    """Now and then positions are shaken and opacities and sizes pulled down (`backend.Explore`)."""

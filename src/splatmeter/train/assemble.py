@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from splatmeter import process_memory
-from splatmeter.backend import Backend
+from splatmeter.backend import Backend, OptimizerState
 from splatmeter.densify.densifier import Densifier
 from splatmeter.errors import CardUnavailable, UsageError
 from splatmeter.gaussians import initialize
@@ -150,8 +150,9 @@ def _begin(config: TrainConfig, scene: Scene, backend: Backend) -> Resumed:
     points = _first_points(scene, config)
     left_out = scene.points.count - points.count
     said = f"{left_out} of {scene.points.count} points are left out: --max-gaussians is {points.count}."
+    optimizer = OptimizerState(momentum=config.optimizer_momentum)
     state = TrainingState(
-        model=backend.upload(initialize.from_points(points, backend)),
+        model=backend.upload(initialize.from_points(points, backend), optimizer),
         losses=Losses(config.lambda_dssim),
         sampler=view_sampler(scene, config),
     )

@@ -87,7 +87,7 @@ def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Res
     record = found.record
     with found.understood():
         remarks = _same_scene(record, scene, path)
-        model = backend.upload(found.table(), found.optimizer())
+        model = backend.upload(found.table(), found.optimizer(config.optimizer_momentum))
         sampler, warnings = _order_of_views(record, scene, config)
         names = [view.name for view in scene.train]
         exposures = photo_exposures.restored(found.arrays, record["train_views"], names)

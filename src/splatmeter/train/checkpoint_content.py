@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splatmeter.backend import OptimizerState
+from splatmeter.backend import Momentum, OptimizerState
 from splatmeter.errors import CheckpointError
 from splatmeter.ops import WIDTHS, Rates, Table, normalize_moments
 from splatmeter.train import container, photo_exposures
@@ -50,12 +50,12 @@ class Content:
             normalize_moments(table)
         return table
 
-    def optimizer(self) -> OptimizerState:
+    def optimizer(self, momentum: Momentum) -> OptimizerState:
         rates = self.record["rates"]
         others = {name: array for name, array in self.arrays.items() if name not in WIDTHS}
         owed = {name: array for name, array in others.items() if not name.startswith(photo_exposures.PREFIX)}
         steps = int(self.record["optimizer_steps"])
-        return OptimizerState(steps, None if rates is None else Rates(**rates), owed)
+        return OptimizerState(steps, None if rates is None else Rates(**rates), owed, momentum)
 
 
 def read(path: Path) -> Content:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from splatmeter.backend import Explore
+from splatmeter.backend import Explore, Momentum
 from splatmeter.densify import region
 from splatmeter.densify.densifier import DensifySettings
 from splatmeter.densify.strategies import STRATEGIES, StrategyName
+from splatmeter.densify.strategy import EXPLORING_INTERVAL
 from splatmeter.errors import UsageError
 from splatmeter.evaluate.exposure_fit import ExposureProtocol
 from splatmeter.gaussians.marks import PLAIN_KERNEL_SIZE
@@ -104,6 +105,10 @@ class TrainConfig:
     """Learning rate of rotations."""
     lr_final_share: float = 1.0
     """Share of the rates of colour, opacity, scale and rotation left after --position-lr-max-steps."""
+    momentum: float = 0.9
+    """Share of its movement that a Gaussian keeps from step to step: Adam's first beta."""
+    unseen: Literal["move", "wait"] = "move"
+    """Gaussians that a step does not see move on by their momentum, as published, or wait with it: faster."""
     light_cut: float = 0.0
     """Faster: a pixel ends when this share of its light is left, such as 0.004; 0 and cards: the original."""
     lambda_dssim: float = 0.2
@@ -146,6 +151,8 @@ class TrainConfig:
     """With mcmc: weight of the mean opacity in the loss."""
     scale_reg: float = 0.01
     """With mcmc: weight of the mean size in the loss."""
+    regularize: float = 0.0
+    """Not with mcmc: weight of mean opacity and size in the loss; 0.01 where few photos are seen very often."""
     aggressive_prune_opacity: float | None = None
     """Also remove Gaussians below this opacity every --aggressive-prune-interval steps."""
     aggressive_prune_interval: int = 1000
@@ -273,10 +280,15 @@ class TrainConfig:
 
     def explore(self) -> Explore | None:
         """For each so many steps, where the strategy explores."""
-        interval = STRATEGIES[self.densification].exploring_interval
-        if not interval:
-            return None
-        return Explore(self.seed, interval, self.noise_lr, self.opacity_reg, self.scale_reg)
+        if STRATEGIES[self.densification].explores:
+            return Explore(self.seed, EXPLORING_INTERVAL, self.noise_lr, self.opacity_reg, self.scale_reg)
+        if self.regularize:
+            return Explore(self.seed, EXPLORING_INTERVAL, 0.0, self.regularize, self.regularize)
+        return None
+
+    @property
+    def optimizer_momentum(self) -> Momentum:
+        return Momentum(self.momentum, waits=self.unseen == "wait")
 
     @property
     def uses_filter_3d(self) -> bool:

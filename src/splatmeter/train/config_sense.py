@@ -45,6 +45,7 @@ _NOT_NEGATIVE = (
     "opacity_reg",
     "scale_reg",
     "exposure_reg",
+    "regularize",
 )
 
 
@@ -56,6 +57,7 @@ def require_sense(config: TrainConfig) -> None:
     _require("sh_degree", config, lambda value: value in (0, 1, 2, 3), "0, 1, 2 or 3")
     _require("lr_final_share", config, lambda value: 0 < value <= 1, "above 0 and at most 1")
     _require("lambda_dssim", config, lambda value: 0 <= value <= 1, "between 0 and 1")
+    _require("momentum", config, lambda value: 0 <= value <= 0.99, "between 0 and 0.99")
     _require("light_cut", config, lambda value: 0 <= value <= 0.1, "between 0 and 0.1")
     _require("exposure_lr", config, lambda value: value is None or 0 <= value <= 1, "between 0 and 1")
     _require("max_gaussians", config, lambda value: value is None or value > 0, "above 0")
@@ -80,6 +82,11 @@ def require_sense(config: TrainConfig) -> None:
         raise UsageError(
             f"--densification {config.densification} works within a budget: "
             "pass --max-gaussians, such as 500000."
+        )
+    if config.regularize and STRATEGIES[config.densification].explores:
+        raise UsageError(
+            f"--densification {config.densification} has weights of its own: "
+            "use --opacity-reg and --scale-reg instead of --regularize."
         )
     for name in ("ray_jitter", "resample_gt_image"):
         if getattr(config, name):

@@ -56,7 +56,8 @@ def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Res
         raise CheckpointError(
             f"{path} is not laid out as a Mip-Splatting checkpoint ({problem})."
         ) from problem
-    optimizer = OptimizerState(updates, config.schedule(scene).rates(max(step, 1)))
+    rates = config.schedule(scene).rates(max(step, 1))
+    optimizer = OptimizerState(updates, rates, momentum=config.optimizer_momentum)
     state = TrainingState(
         model=backend.upload(table, optimizer),
         losses=Losses(config.lambda_dssim),

@@ -301,4 +301,5 @@ def recipe_of(config: TrainConfig, scene: Scene) -> Recipe:
         pixels=progressive.pixels_of(views),
         finest=tuple(divisor for divisor in (1, 2, 4) if divisor == 1 or _large_enough(divisor, scene)),
         lowest_threshold=lowest_threshold(len(views)),
+        photos=len(views),
     )

@@ -53,6 +53,8 @@ class Entry:
     """Factor of --densify-grad-threshold."""
     finest: int = 1
     """Photos are never seen larger than divided by this."""
+    regularize: float = 0.0
+    """Weight of --regularize, unless the settings have one."""
     used: float = 0.0
     """Seconds that had gone, of those the run was given."""
 
@@ -121,6 +123,7 @@ def stretched(config: TrainConfig, plan: Plan) -> TrainConfig:
         densification_interval=entry.interval,
         densify_grad_threshold=config.densify_grad_threshold * entry.threshold,
         max_gaussians=min(budgets),
+        regularize=config.regularize or entry.regularize,
         progressive=progressive.text(stages(config, plan)),
     )
 
@@ -192,7 +195,8 @@ def _require_order(entries: tuple[Entry, ...]) -> None:
         sound = (
             entry.end >= max(1, entry.step) and entry.interval > 0 and entry.budget > 0 and entry.finest > 0
         )
-        if not whole or not sound or not 0 <= entry.done <= 1 or not 0 < entry.threshold < math.inf:
+        shares = 0 <= entry.done <= 1 and 0 < entry.threshold < math.inf and 0 <= entry.regularize < math.inf
+        if not whole or not sound or not shares:
             raise ValueError(f"the entry of step {entry.step} makes no sense")
     for one, two in itertools.pairwise(entries):
         if not one.step < two.step <= one.end or two.done < one.done:

@@ -28,6 +28,9 @@ THRESHOLD_POWER, LOWEST_THRESHOLD = 0.5, 0.4
 FEW_PHOTOS = 65
 """So many, or fewer, are learned by heart by more Gaussians: the threshold stays. With more photos it may
 fall by the square of their number."""
+REGULARIZED_LOOKS, REGULARIZATION = (90.0, 180.0), 0.01
+"""From the first number of looks at each photo on they are learned by heart, and small and faint Gaussians
+are worth more; the weight is reached at the second."""
 FEWEST_STEPS = 450
 """Where there are fewer, smaller photos give more of them."""
 HESITATION = 1.3
@@ -60,6 +63,7 @@ class Recipe:
     """Divisors that may be the last one, the full size first."""
     lowest_threshold: float = LOWEST_THRESHOLD
     """Of the settings' own."""
+    photos: int = 1_000_000
 
     def divisor(self, share: float, finest: int) -> int:
         return max(finest, next((divisor for divisor, last in self.stages if share < last), 1))
@@ -175,6 +179,11 @@ def lowest_threshold(photos: int) -> float:
     return min(1.0, max(LOWEST_THRESHOLD, (FEW_PHOTOS / max(1, photos)) ** 2))
 
 
+def regularization(looks: float) -> float:
+    begins, whole = REGULARIZED_LOOKS
+    return round(REGULARIZATION * min(1.0, max(0.0, (looks - begins) / (whole - begins))), 4)
+
+
 # ---- the decision -----------------------------------------------------------------------------------------
 def first_entry(recipe: Recipe, start: int, most: int) -> Entry:
     """Before anything is known."""
@@ -210,6 +219,7 @@ def next_entry(recipe: Recipe, machine: Machine, here: Situation, before: Entry)
         target=round(target) if growing else here.gaussians,
         threshold=threshold,
         finest=finest,
+        regularize=regularization((here.step + steps) / recipe.photos) if growing else before.regularize,
         used=round(here.used, 3),
     )
 

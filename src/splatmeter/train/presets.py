@@ -29,6 +29,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "lr_final_share": 0.2,
         "sh_interval": 300,
         "sh_lr_photos": 130,
+        "momentum": 0.7,
+        "unseen": "wait",
         "light_cut": 0.004,
     },
 }
@@ -36,7 +38,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 cloned, from a threshold that follows the loss and so suits every scene; no opacity resets; colours of full
 degree after 900 steps, which learn as fast as there are photos to back them; positions that begin with steps
 of 0.28 pixels, and other rates at two to four times the published ones, which are made for 30 000
-steps: all fall to the end; pixels that are finished when a grey level of light is left."""
+steps: all fall to the end; Gaussians that stay where they are while nobody sees them, with a momentum that
+remembers a few of the steps that did; pixels that are finished when a grey level of light is left."""
 
 
 OVERRIDDEN_BY = {"position_lr_pixels": ("position_lr_init", "position_lr_final")}

@@ -58,13 +58,13 @@ class CudaModel:
         self._card = card = model_on(card)
         self._kernels = kernels  # of the CPU, for copies that are only read
         self._trainable = table.trainable
+        self._momentum = optimizer.momentum
         self._current = False  # every row is up to date for certain
         # tickets hold the model and not the other way round: memory comes back as soon as nobody wants it
         self._tickets: WeakValueDictionary[int, CardTicket] = WeakValueDictionary()
         with told_in_our_words():
             card.upload(*(getattr(table, name) for name in WIDTHS))
-            constants = (lazy_adam.BETA1, lazy_adam.BETA2, lazy_adam.EPSILON, lazy_adam.SETTLE_INTERVAL)
-            card.set_optimizer(*constants, lazy_adam.FADING, lazy_adam.FIRST_DECAY, lazy_adam.SECOND_DECAY)
+            card.set_optimizer(*lazy_adam.constants(optimizer.momentum))
             if self._trainable:
                 rates = [] if optimizer.rates is None else rates_row(optimizer.rates)
                 card.set_account(optimizer.steps, rates, lazy_adam.drifts_of(optimizer.owed))
@@ -249,12 +249,12 @@ class CudaModel:
 
     # ---- the optimizer ------------------------------------------------------------------------------------
     def optimizer(self) -> OptimizerState:
-        return OptimizerState(self._card.steps, self._rates(), lazy_adam.owed_of(self._drifts()))
+        return OptimizerState(self._card.steps, self._rates(), lazy_adam.owed_of(self._drifts()), self._momentum)
 
     def _pending(self) -> Pending | None:
         if not self._trainable:
             return None
-        return lazy_adam.pending(self._card.steps, self._rates(), self._drifts())
+        return lazy_adam.pending(self._card.steps, self._rates(), self._drifts(), self._momentum)
 
     def _rates(self) -> Rates | None:
         rates = self._card.rates

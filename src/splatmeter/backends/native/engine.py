@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splatmeter.backend import OptimizerState
+from splatmeter.backend import Momentum, OptimizerState
 from splatmeter.backends import lazy_adam
 from splatmeter.backends.kernels import Exploration, Gradients, Kernels, Picture
 from splatmeter.backends.lazy_adam import AdamStep, drifts_of, pending_of
@@ -187,8 +187,7 @@ class Engine:
     def handle(self, table: Table, optimizer: OptimizerState) -> Any:
         """The table's arrays for the extension, with lazy Adam's account; it keeps the arrays alive."""
         handle = self._table_type(*_arrays(table))
-        constants = (lazy_adam.BETA1, lazy_adam.BETA2, lazy_adam.EPSILON, lazy_adam.SETTLE_INTERVAL)
-        handle.set_optimizer(*constants, lazy_adam.FADING, lazy_adam.FIRST_DECAY, lazy_adam.SECOND_DECAY)
+        handle.set_optimizer(*lazy_adam.constants(optimizer.momentum))
         if table.trainable:
             rates = [] if optimizer.rates is None else rates_row(optimizer.rates)
             handle.set_account(optimizer.steps, rates, drifts_of(optimizer.owed))
@@ -199,7 +198,7 @@ class Engine:
         if pending is None:
             return self._table_type(*_arrays(table))
         owed = {"drift": pending.drift, "mean_drift": pending.mean_drift}
-        return self.handle(table, OptimizerState(pending.step, pending.rates, owed))
+        return self.handle(table, OptimizerState(pending.step, pending.rates, owed, pending.momentum))
 
 
 def _arrays(table: Table) -> tuple[F32, F32, F32, F32, F32]:

@@ -26,6 +26,7 @@ class NativeModel(HostModel):
         super().__init__(kernels, memory, table)
         self._engine = engine
         self._handle: Any = None
+        self._momentum = optimizer.momentum
         self._take_up(optimizer)
 
     def _spare_buffers(self) -> None:
@@ -64,10 +65,10 @@ class NativeModel(HostModel):
         return self._engine.render(self._handle, camera, settings)[0]
 
     def optimizer(self) -> OptimizerState:
-        return OptimizerState(self._handle.steps, self._rates(), lazy_adam.owed_of(self._drifts()))
+        return OptimizerState(self._handle.steps, self._rates(), lazy_adam.owed_of(self._drifts()), self._momentum)
 
     def _pending(self) -> Pending | None:
-        return lazy_adam.pending(self._handle.steps, self._rates(), self._drifts())
+        return lazy_adam.pending(self._handle.steps, self._rates(), self._drifts(), self._momentum)
 
     def _rates(self) -> Rates | None:
         rates = self._handle.rates

@@ -132,28 +132,38 @@ def settle(table: Table, *, dtype: torch.dtype) -> None:
         write_back(table, settled(table, dtype=dtype))
 
 
-def step(table: Table, gradients: Gradients, adam_step: AdamStep, *, dtype: torch.dtype) -> None:
-    """Every row moves, seen or not. The table must be settled."""
+def step(
+    table: Table, gradients: Gradients, adam_step: AdamStep, *, dtype: torch.dtype, waits: bool = False
+) -> None:
+    """Every row moves, seen or not, unless momentum waits. The table must be settled."""
     if not table.trainable:
         raise UsageError(
             "This table was read from a model file: without optimizer moments it cannot be trained."
         )
     now = copies(table, dtype)
     slope = torch.as_tensor(gradients.geometry[:, OPTIMIZED], dtype=dtype)  # [N, 11]
+    colour = torch.as_tensor(gradients.harmonics, dtype=dtype)  # [N, 48]
+    seen = torch.ones(len(slope), dtype=torch.bool)  # [N]
+    if waits:
+        seen = (slope != 0).any(dim=1) | (colour != 0).any(dim=1)
     moments = (now.geometry_first, now.geometry_second)
-    now.geometry[:, OPTIMIZED] -= descent(moments, slope, adam_step) * geometry_rates(adam_step.rates, dtype)
-    slope = torch.as_tensor(gradients.harmonics, dtype=dtype)  # [N, 48]
+    moved = descent(moments, slope, adam_step, seen) * geometry_rates(adam_step.rates, dtype)
+    now.geometry[:, OPTIMIZED] -= moved
     moments = (now.harmonics_first, now.harmonics_second)
-    now.harmonics.sub_(descent(moments, slope, adam_step) * harmonics_rates(adam_step.rates, dtype))
+    moved = descent(moments, colour, adam_step, seen) * harmonics_rates(adam_step.rates, dtype)
+    now.harmonics.sub_(moved)
     now.geometry[:, LAST_UPDATE] = adam_step.number
     write_back(table, now)
 
 
-def descent(moments: tuple[Tensor, Tensor], slope: Tensor, adam_step: AdamStep) -> Tensor:
-    """Updates the moments in place; the step for a rate of 1, epsilon outside the root as in torch."""
+def descent(
+    moments: tuple[Tensor, Tensor], slope: Tensor, adam_step: AdamStep, seen: Tensor
+) -> Tensor:
+    """Updates the moments in place; the step for a rate of 1, epsilon outside the root as in torch. Rows that
+    are not `seen` have a second moment that fades, and nothing else."""
     first, second = moments
     beta1, beta2, number = adam_step.beta1, adam_step.beta2, adam_step.number
-    first.mul_(beta1).add_((1 - beta1) * slope)
+    first[seen] = first[seen] * beta1 + (1 - beta1) * slope[seen]
     second.mul_(beta2).add_((1 - beta2) * slope * slope)
     root = second.sqrt() / (1 - beta2**number) ** 0.5
-    return first / (1 - beta1**number) / (root + adam_step.epsilon)
+    return seen[:, None] * first / (1 - beta1**number) / (root + adam_step.epsilon)

@@ -8,7 +8,7 @@ import torch
 
 from ...ops import F32
 from ..kernels import Kernels, Tape
-from ..lazy_adam import AdamStep
+from ..lazy_adam import AdamStep, pending_of
 from . import adam, explore, image_loss, raster, space, statistics, surgery
 
 
@@ -37,5 +37,6 @@ def backward_and_update(
     gradients = raster.backward(tape, color_gradient, None)
     statistics.gather(tape.table, gradients)
     if step is not None:
+        owed = pending_of(tape.table)
         adam.settle(tape.table, dtype=dtype)  # forward saw the settled parameters, so Adam moves those
-        adam.step(tape.table, gradients, step, dtype=dtype)
+        adam.step(tape.table, gradients, step, waits=owed is not None and owed.momentum.waits, dtype=dtype)

@@ -35,11 +35,6 @@ HIGHEST_OPACITY = 1 - 1e-6
 ONE = 2.0**32
 """An opacity of 1 among the weights of hosts."""
 
-EXPLORING_INTERVAL = 10
-"""Noise of ten steps has the variance of one draw ten times as large, and a gradient that hardly changes
-moves ten times as far in ten steps: done together they cost a tenth, and mean the same."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Relocation:
     live: NDArray[np.int64]  # [L] rows that stay
@@ -106,6 +101,4 @@ def _coefficients(number: int) -> F64:
     return np.array(signed)  # [N]
 
 
-MCMC = Strategy(
-    "mcmc", plan, resets_opacities=False, needs_budget=True, exploring_interval=EXPLORING_INTERVAL
-)
+MCMC = Strategy("mcmc", plan, resets_opacities=False, needs_budget=True, explores=True)
