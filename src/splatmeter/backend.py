@@ -8,7 +8,7 @@ goes up and what comes down.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -44,6 +44,13 @@ class Explore:
     """Times the positions' rate."""
     opacity: float
     scale: float
+    per_pixel: bool = False
+    """The weights are those of sums over all Gaussians, for each pixel of the photo: how much one Gaussian
+    feels then depends neither on how many there are nor on the size of photos."""
+
+    def as_means(self, gaussians: int, pixels: int) -> Explore:
+        crowd = gaussians / pixels if self.per_pixel else 1.0
+        return replace(self, opacity=crowd * self.opacity, scale=crowd * self.scale, per_pixel=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

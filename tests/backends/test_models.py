@@ -20,7 +20,16 @@ from splatmeter.backend import Backend, Explore, GrowthRule, Model, Momentum, Op
 from splatmeter.backends.host_model import ComposedModel
 from splatmeter.errors import NotEnoughMemory, UsageError
 from splatmeter.gaussians import gaussians
-from splatmeter.ops import LAST_UPDATE, OPACITY_LOGITS, VISITS, WIDTHS, RasterSettings, Rates, Table, empty_table
+from splatmeter.ops import (
+    LAST_UPDATE,
+    OPACITY_LOGITS,
+    VISITS,
+    WIDTHS,
+    RasterSettings,
+    Rates,
+    Table,
+    empty_table,
+)
 
 native = pytest.importorskip("splatmeter.backends.native", reason="the native engine is not built")
 

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from splatmeter.backends.kernels import Gradients, Kernels, Picture
-from splatmeter.backends.reference import reference_kernels
 from splatmeter.ops import Pinhole, RasterSettings, Table, empty_table
 
-torch = pytest.importorskip("torch", reason="torch is not installed: the reference backend was not checked")
+pytest.importorskip("torch", reason="torch is not installed: the reference backend was not checked")
+import torch
 from doubt import doubtful
+
+from splatmeter.backends.reference import reference_kernels
 
 STORED = Path(__file__).parents[3] / "shared" / "data" / "parity" / "gsplat_torch_3000.npz"
 C0 = 0.28209479177387814
@@ -22,8 +24,8 @@ EXACT = reference_kernels(torch.float64)
 # Both sides are float64 and state the same formulas; logarithms and logits of the stored active forms cost
 # a few roundings, amplified by about 1e4 through the transmittance: 1e-12 was measured, 1e-9 is asked for.
 DOUBLE = 1e-9
-# The same amplification of float32's 6e-8, without its worst case: 1e-6 was measured. Pixels at one of blending's
-# jumps are left to float64: which side float32 takes there differs from processor to processor.
+# The same amplification of float32's 6e-8, without its worst case: 1e-6 was measured. Pixels at one of
+# blending's jumps are left to float64: which side float32 takes there differs from processor to processor.
 SINGLE = 2e-5
 MOST_IN_DOUBT = 0.02
 
@@ -61,7 +63,8 @@ def ours(request: pytest.FixtureRequest, stored) -> tuple[Picture, Gradients, fl
         _seen(kernels, table, camera, settings, weights * pixels, alphas * pixels)
         for kernels, pixels in ((reference_kernels(torch.float32), ~doubt), (EXACT, doubt))
     )
-    both = {field.name: getattr(sure, field.name) + getattr(unsure, field.name) for field in fields(Gradients)}
+    names = [field.name for field in fields(Gradients)]
+    both = {name: getattr(sure, name) + getattr(unsure, name) for name in names}
     return rendering, Gradients(**both), SINGLE, ~doubt
 
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 from running import Make, bits, of, run
 
-from splatmeter.backend import Backend
+from splatmeter.backend import Backend, Explore
+from splatmeter.backends.kernels import exploration
 from splatmeter.densify.densifier import Densifier
 from splatmeter.densify.strategy import EXPLORING_INTERVAL
 from splatmeter.errors import SplatmeterError, UsageError
-from splatmeter.events import Densified, Evaluated
+from splatmeter.events import Densified, Evaluated, Finished
 from splatmeter.gaussians import initialize
-from splatmeter.ops import OPACITY_LOGITS
+from splatmeter.ops import OPACITY_LOGITS, Rates
 from splatmeter.scene.scene import load_scene
 from splatmeter.train.assemble import assemble
 
+RATES = Rates(*[0.01] * 6)
 BUDGET = {"densification": "mcmc", "max_gaussians": 140}
 
 
@@ -74,6 +77,29 @@ def test_exploring_happens_by_the_step_and_moves_what_plain_training_does_not(
         still, moved = (bits(folder / name / f"chkpnt{step}.safetensors") for name in ("still", "moved"))
         assert (still["geometry"] == moved["geometry"]) is equal
         assert still["geometry_moments"] == moved["geometry_moments"]
+
+
+def test_a_pull_on_opacities_works_with_any_densification_and_leaves_fainter_gaussians(
+    make: Make, backend: Backend
+) -> None:
+    faint = {}
+    for weight in (0.0, 0.01, 1.0):
+        events = run(make(f"pulled{weight}", iterations=60, densification="cut", regularize=weight), backend)
+        faint[weight] = of(Finished, events)[-1].mean_opacity
+    assert faint[0.0] > faint[0.01] > faint[1.0]
+
+
+def test_what_a_gaussian_feels_depends_neither_on_their_number_nor_on_the_size_of_photos() -> None:
+    asked = Explore(seed=1, steps=10, noise=0.0, opacity=0.002, scale=0.0, per_pixel=True)
+    few, many = (exploration(asked.as_means(n, 1000), RATES, 5, n) for n in (100, 50_000))
+    assert few.opacity_weight == pytest.approx(many.opacity_weight) == pytest.approx(0.002 / 1000)
+    usual = dataclasses.replace(asked, per_pixel=False)
+    assert usual.as_means(100, 1000) == usual
+
+
+def test_mcmc_has_weights_of_its_own(make: Make) -> None:
+    with pytest.raises(UsageError, match="--opacity-reg and --scale-reg"):
+        make(regularize=0.1, **BUDGET)
 
 
 def test_relocation_hardly_changes_the_picture(make: Make, backend: Backend) -> None:

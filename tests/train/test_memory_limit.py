@@ -23,6 +23,7 @@ from splatmeter.train.config import TrainConfig
 from splatmeter.train.memory_cap import MemoryCap
 from splatmeter.train.memory_forecast import Forecast, Range, expected_gaussians
 from splatmeter.train.memory_prediction import predict
+from splatmeter.train.presets import PRESETS
 
 PHOTO = 3 * 32 * 32
 
@@ -214,6 +215,27 @@ def test_a_set_that_is_far_from_crowded_is_expected_to_grow_while_photos_are_sma
     knowing_the_photos = told(forecast_of(config, early, pixels=320 * 240))
     assert at_once.high < 312_037 < knowing_the_photos.high < 2 * 312_037
     assert at_once.low == knowing_the_photos.low
+
+
+@pytest.mark.parametrize(
+    ("counts", "pixels", "came_to"),
+    [
+        ({300: 16_526 - 6898, 400: 16_526, 500: 27_774}, 540 * 960, 249_824),  # fox
+        ({300: 16_815, 400: 25_119, 500: 37_501}, 864 * 864, 219_763),  # maryrose
+        ({300: 100_000, 400: 9170, 500: 13_094}, 400 * 400, 109_590),  # chair
+    ],
+)
+def test_a_set_that_small_photos_do_not_hold_is_expected_to_go_on_as_it_began(
+    counts: dict[int, int], pixels: int, came_to: int
+) -> None:
+    """Counts of --preset fast up to a fifth of its steps."""
+    config = TrainConfig(source_path=Path("x"), **PRESETS["fast"])
+    forecast = Forecast(config, lambda gaussians: 10 * gaussians, 0.9, None, pixels)
+    first, *later = counts.items()
+    forecast.begin(*first)
+    for step, count in later:
+        forecast.note(step, count)
+    assert came_to <= told(forecast).high < 1.7 * came_to
 
 
 def test_a_lower_threshold_raises_what_is_expected_at_the_start(make: Make) -> None:

@@ -14,7 +14,7 @@ from splatmeter.errors import OutputError
 from splatmeter.events import Densified
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.keeper import Keeper, saving_seconds
-from splatmeter.train.plan import Plan, from_record, to_record
+from splatmeter.train.plan import Plan, from_record, stretched, to_record
 from splatmeter.train.planner import (
     Machine,
     Recipe,
@@ -23,6 +23,7 @@ from splatmeter.train.planner import (
     lowest_threshold,
     natural_growth,
     next_entry,
+    regularization,
 )
 from splatmeter.train.stopwatch import Stopwatch
 
@@ -154,6 +155,20 @@ def test_few_photos_get_more_steps_for_more_time_but_no_lower_threshold() -> Non
     assert thresholds == [{1.0}, {1.0}] and min(entry.threshold for entry in free.plan.entries) < 0.6
     assert long.plan.entries[-1].end > short.plan.entries[-1].end
     assert lowest_threshold(0) == lowest_threshold(65) == 1.0 and lowest_threshold(100) < 0.5
+
+
+def test_few_photos_that_are_looked_at_very_often_get_a_pull_on_opacities() -> None:
+    assert regularization(42, 42 * 80) == regularization(100, 100 * 500) == 0.0
+    assert 0 < regularization(42, 42 * 100) < regularization(42, 42 * 180) == regularization(42, 42 * 900)
+    few = dataclasses.replace(RECIPE, lowest_threshold=1.0, photos=42)
+    short, long = (Invented(steady, seconds, recipe=few).run() for seconds in (30.0, 600.0))
+    assert {entry.regularize for entry in short.plan.entries} == {0.0}
+    entry = long.plan.entries[-1]
+    assert entry.regularize == regularization(42, 42 * 180)
+    config = TrainConfig(**LENGTHS)
+    assert stretched(config, long.plan).regularize == entry.regularize
+    own = dataclasses.replace(config, regularize=0.5)
+    assert stretched(own, long.plan).regularize == 0.5
 
 
 def test_a_longer_run_has_no_more_rounds_of_growth() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +18,17 @@ from splatmeter.events import (
 )
 from splatmeter.train import container
 
+WAITING = {"unseen": "wait", "momentum": 0.7, "regularize": 0.01, "densification": "cut"}
 
-@pytest.mark.parametrize("criterion", ["gof", "none"])
-def test_stopping_and_resuming_changes_no_bit(make: Make, backend: Backend, criterion: str) -> None:
-    straight = make("straight", checkpoint_iterations=(40,), densification=criterion)
+
+@pytest.mark.parametrize(
+    "how", [{"densification": "gof"}, {"densification": "none"}, WAITING], ids=["gof", "none", "waiting"]
+)
+def test_stopping_and_resuming_changes_no_bit(make: Make, backend: Backend, how: dict[str, Any]) -> None:
+    straight = make("straight", checkpoint_iterations=(40,), **how)
     run(straight, backend)
-    run(make("halves", iterations=20, checkpoint_iterations=(20,), densification=criterion), backend)
-    resumed = make("halves", resume=True, checkpoint_iterations=(40,), densification=criterion)
+    run(make("halves", iterations=20, checkpoint_iterations=(20,), **how), backend)
+    resumed = make("halves", resume=True, checkpoint_iterations=(40,), **how)
     events = run(resumed, backend)
     assert of(Started, events)[0].step == 20
     expected = bits(straight.model_path / "chkpnt40.safetensors")

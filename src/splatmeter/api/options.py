@@ -139,8 +139,8 @@ class TrainOptions(TypedDict, total=False):
     scale_reg: float
     """With mcmc: weight of the mean size in the loss (default: 0.01)."""
     regularize: float
-    """Not with mcmc: weight of mean opacity and size in the loss; 0.01 where few photos are seen very often
-    (default: 0.0)."""
+    """Weight of all opacities, a pixel, in the loss: 0.002 where few photos are seen very often (default:
+    0.0)."""
     aggressive_prune_opacity: float | None
     """Also remove Gaussians below this opacity every aggressive_prune_interval steps."""
     aggressive_prune_interval: int

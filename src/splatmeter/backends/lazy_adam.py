@@ -8,8 +8,8 @@ and sqrt(v), what a row owes is the first of the two times a number: reading it 
 
 Where momentum waits (--unseen wait), k such steps are
     m -> m,   v -> b2^k v,   p -> p
-instead: in the end a gradient moves its row as far as ever, but only in steps that see it, and what a row owes
-need not be read to draw it.
+instead: in the end a gradient moves its row as far as ever, but only in steps that see it, and what a row
+owes need not be read to draw it.
 
 native/lazy_adam.cpp is the same account in C++ and has its tables from here.
 """
@@ -45,7 +45,7 @@ _AGES = np.arange(PENDING_AGES, dtype=np.float64)  # [AGES]
 class Ages:
     """What k missed steps do, by k."""
 
-    fading: F64  # [AGES] what the last of them adds to the drift, rate 1: b1^k b2^(-k/2), but nothing at age 0
+    fading: F64  # [AGES] what the last adds to the drift, rate 1: b1^k b2^(-k/2), but nothing at age 0
     first_decay: F32  # [AGES] of m: b1^k
     second_decay: F32  # [AGES] of v: b2^k
 

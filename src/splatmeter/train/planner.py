@@ -28,9 +28,9 @@ THRESHOLD_POWER, LOWEST_THRESHOLD = 0.5, 0.4
 FEW_PHOTOS = 65
 """So many, or fewer, are learned by heart by more Gaussians: the threshold stays. With more photos it may
 fall by the square of their number."""
-REGULARIZED_LOOKS, REGULARIZATION = (90.0, 180.0), 0.01
-"""From the first number of looks at each photo on they are learned by heart, and small and faint Gaussians
-are worth more; the weight is reached at the second."""
+REGULARIZED_LOOKS, REGULARIZATION = (90.0, 180.0), 0.002
+"""A few photos are learned by heart from the first number of looks at each of them on, and a pull on
+opacities helps; its weight is reached at the second."""
 FEWEST_STEPS = 450
 """Where there are fewer, smaller photos give more of them."""
 HESITATION = 1.3
@@ -179,9 +179,10 @@ def lowest_threshold(photos: int) -> float:
     return min(1.0, max(LOWEST_THRESHOLD, (FEW_PHOTOS / max(1, photos)) ** 2))
 
 
-def regularization(looks: float) -> float:
+def regularization(photos: int, steps: int) -> float:
     begins, whole = REGULARIZED_LOOKS
-    return round(REGULARIZATION * min(1.0, max(0.0, (looks - begins) / (whole - begins))), 4)
+    share = (steps / photos - begins) / (whole - begins)
+    return round(REGULARIZATION * min(1.0, max(0.0, share)), 5) if photos <= FEW_PHOTOS else 0.0
 
 
 # ---- the decision -----------------------------------------------------------------------------------------
@@ -219,7 +220,7 @@ def next_entry(recipe: Recipe, machine: Machine, here: Situation, before: Entry)
         target=round(target) if growing else here.gaussians,
         threshold=threshold,
         finest=finest,
-        regularize=regularization((here.step + steps) / recipe.photos) if growing else before.regularize,
+        regularize=regularization(recipe.photos, here.step + steps) if growing else before.regularize,
         used=round(here.used, 3),
     )
 

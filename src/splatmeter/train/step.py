@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from splatmeter.backend import Explore, ExposureStep, TrainStep
 from splatmeter.densify.densifier import Densifier
+from splatmeter.ops import Pinhole
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.photo_exposures import ExposureRates
@@ -49,7 +50,7 @@ class Step:
                 rates=self.schedule.rates(number),
                 # as in the original, where new parameters have no gradients yet
                 learns=not self.densifier.grows_at(number),
-                explore=self.explore if self._explores_at(number) else None,
+                explore=self._exploration(state.model.count, number, view.camera),
                 exposure=self._exposure(state, number, photographed),
             )
         )
@@ -66,9 +67,11 @@ class Step:
     def _gathers_absolute(self, number: int) -> bool:
         return self.densifier.strategy.absolute_gradients and self.densifier.observes(number)
 
-    def _explores_at(self, number: int) -> bool:
+    def _exploration(self, gaussians: int, number: int, camera: Pinhole) -> Explore | None:
         """By the number of the step alone: a resumed run explores at the same steps, with the same draws."""
-        return self.explore is not None and number % self.explore.steps == 0
+        if self.explore is None or number % self.explore.steps:
+            return None
+        return self.explore.as_means(gaussians, camera.width * camera.height)
 
     def _prefetch(self, state: TrainingState, number: int) -> None:
         for ahead in range(LOOK_AHEAD):

@@ -3,12 +3,13 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from splatmeter.lab.handlog import audit_log, parse_log
 from splatmeter.lab.log import write_log
 from splatmeter.lab.log.escape import cell, inline
+from splatmeter.lab.log.log_contents import quality_baseline
 from splatmeter.lab.log.log_document import (
     LogDocument,
     LogPhase,
@@ -19,6 +20,7 @@ from splatmeter.lab.log.log_document import (
 )
 from splatmeter.lab.log.notes import key_of_phase, read_notes, write_block
 from splatmeter.lab.log.writing import SIGNS_IN_LOGS
+from splatmeter.lab.plan.protocol import Protocol
 from splatmeter.lab.report.wording import SYMBOLS
 from splatmeter.lab.samples.finding import Finding, Severity
 from splatmeter.lab.samples.verdict_kinds import Verdict, VerdictKind
@@ -76,6 +78,17 @@ def test_of_a_grid_of_evaluations_the_log_prints_the_last_and_what_can_be_compar
     assert text.count("Test Metrics @ iter") == text.count("Test Metrics @ iter 4000") == 2
     assert "Test PSNR on the way: 20.10 dB @ 100, 20.60 dB @ 600" in text.replace("*", "")
     assert "PSNR: 24.00 dB (❌ outside the margin" in text.replace("*", "")
+
+
+@pytest.mark.parametrize(("evaluate_at", "wanted"), [(0, 4000), (3100, 3100), (3150, 4000)])
+def test_the_quality_to_keep_is_that_of_the_declared_step_or_of_the_last(
+    evaluate_at: int, wanted: int
+) -> None:
+    """The first one of a grid, after some hundred steps, tells nothing."""
+    grid = tuple(MetricsFigure(step, {"psnr": 20 + step / 1000}, 21) for step in range(100, 4001, 100))
+    protocol = Protocol(scene="garden", trainer="splatmeter", evaluate_at=evaluate_at)
+    baseline = quality_baseline((dataclasses.replace(BASELINE, test=grid),), protocol)
+    assert baseline is not None and baseline.figure.step == wanted
 
 
 def test_the_structure_is_that_of_a_log_kept_by_hand() -> None:
@@ -226,6 +239,7 @@ def test_any_name_and_any_note_survive_regeneration(name: str, note: str) -> Non
 
 
 @given(st.text(max_size=60))
+@example("0,0")
 def test_no_text_breaks_a_table(text: str) -> None:
     document = LogDocument(phases=(LogPhase("A", speed=SpeedFigure(1.0), remark=text),))
     table = next(section for section in parse_log(write_log(document)).sections if section.tables).tables[0]

@@ -249,7 +249,8 @@ class CudaModel:
 
     # ---- the optimizer ------------------------------------------------------------------------------------
     def optimizer(self) -> OptimizerState:
-        return OptimizerState(self._card.steps, self._rates(), lazy_adam.owed_of(self._drifts()), self._momentum)
+        owed = lazy_adam.owed_of(self._drifts())
+        return OptimizerState(self._card.steps, self._rates(), owed, self._momentum)
 
     def _pending(self) -> Pending | None:
         if not self._trainable:

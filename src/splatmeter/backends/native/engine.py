@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splatmeter.backend import Momentum, OptimizerState
+from splatmeter.backend import OptimizerState
 from splatmeter.backends import lazy_adam
 from splatmeter.backends.kernels import Exploration, Gradients, Kernels, Picture
 from splatmeter.backends.lazy_adam import AdamStep, drifts_of, pending_of

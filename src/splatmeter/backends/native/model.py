@@ -65,7 +65,8 @@ class NativeModel(HostModel):
         return self._engine.render(self._handle, camera, settings)[0]
 
     def optimizer(self) -> OptimizerState:
-        return OptimizerState(self._handle.steps, self._rates(), lazy_adam.owed_of(self._drifts()), self._momentum)
+        owed = lazy_adam.owed_of(self._drifts())
+        return OptimizerState(self._handle.steps, self._rates(), owed, self._momentum)
 
     def _pending(self) -> Pending | None:
         return lazy_adam.pending(self._handle.steps, self._rates(), self._drifts(), self._momentum)

@@ -156,9 +156,7 @@ def step(
     write_back(table, now)
 
 
-def descent(
-    moments: tuple[Tensor, Tensor], slope: Tensor, adam_step: AdamStep, seen: Tensor
-) -> Tensor:
+def descent(moments: tuple[Tensor, Tensor], slope: Tensor, adam_step: AdamStep, seen: Tensor) -> Tensor:
     """Updates the moments in place; the step for a rate of 1, epsilon outside the root as in torch. Rows that
     are not `seen` have a second moment that fades, and nothing else."""
     first, second = moments

@@ -35,6 +35,7 @@ HIGHEST_OPACITY = 1 - 1e-6
 ONE = 2.0**32
 """An opacity of 1 among the weights of hosts."""
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Relocation:
     live: NDArray[np.int64]  # [L] rows that stay

@@ -22,10 +22,14 @@ _PLAIN_SPACED = re.compile(
     re.IGNORECASE,
 )
 
+GENERATED = "*Written by `splatmeter lab log`"
+
 
 def has_decimal_commas(text: str) -> bool:
-    """Whether the author writes 54,10: more such numbers than 54.10."""
+    """Whether the author writes 54,10: more such numbers than 54.10. We ourselves never do."""
     head = text[:200_000]
+    if GENERATED in head:
+        return False
     return len(_COMMA_DECIMAL.findall(head)) > len(_POINT_DECIMAL.findall(head))
 
 

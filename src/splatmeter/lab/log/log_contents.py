@@ -60,7 +60,7 @@ def document(lab: Lab, known: Judgements | None = None) -> LogDocument:
         title=protocol.title if protocol.title != "benchmark" else "Training Speed Tracking",
         overview="Iteration speed across optimisation phases: each against its parent and the baseline.",
         configuration=_configuration(protocol, lab),
-        quality=_quality(phases, protocol),
+        quality=quality_baseline(phases, protocol),
         phases=phases,
         measurement_notes=(*_measurement_notes(lab, protocol), *_chance(lab, phases)),
     )
@@ -237,7 +237,7 @@ def _scene_name(scene: str) -> str:
     return stated.name if stated.is_absolute() or scene.startswith("~") else scene
 
 
-def _quality(phases: tuple[LogPhase, ...], protocol: Protocol) -> QualityBaseline | None:
+def quality_baseline(phases: tuple[LogPhase, ...], protocol: Protocol) -> QualityBaseline | None:
     """The baseline's own figures at the declared iteration, or its last ones, never a candidate's."""
     for phase in phases:
         if not phase.parent and phase.test:
