@@ -23,7 +23,6 @@ from splatmeter.train.config import TrainConfig
 from splatmeter.train.memory_cap import MemoryCap
 from splatmeter.train.memory_forecast import Forecast, Range, expected_gaussians
 from splatmeter.train.memory_prediction import predict
-from splatmeter.train.presets import PRESETS
 
 PHOTO = 3 * 32 * 32
 
@@ -228,8 +227,14 @@ def test_a_set_that_is_far_from_crowded_is_expected_to_grow_while_photos_are_sma
 def test_a_set_that_small_photos_do_not_hold_is_expected_to_go_on_as_it_began(
     counts: dict[int, int], pixels: int, came_to: int
 ) -> None:
-    """Counts of --preset fast up to a fifth of its steps."""
-    config = TrainConfig(source_path=Path("x"), **PRESETS["fast"])
+    """Counts of a preset with 2600 steps up to a fifth of them."""
+    settings = {
+        "iterations": 2600,
+        "progressive": "4:300,2:1050",
+        "densify_until_iter": 1550,
+        "max_per_pixel": 1.5,
+    }
+    config = TrainConfig(source_path=Path("x"), densification="cut", densify_from_iter=300, **settings)
     forecast = Forecast(config, lambda gaussians: 10 * gaussians, 0.9, None, pixels)
     first, *later = counts.items()
     forecast.begin(*first)
