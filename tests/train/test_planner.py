@@ -169,6 +169,8 @@ def test_few_photos_that_are_looked_at_very_often_get_a_pull_on_opacities() -> N
     assert stretched(config, long.plan).regularize == entry.regularize
     own = dataclasses.replace(config, regularize=0.5)
     assert stretched(own, long.plan).regularize == 0.5
+    mcmc = dataclasses.replace(config, densification="mcmc", max_gaussians=1000)
+    assert stretched(mcmc, long.plan).regularize == 0.0, "it has weights of its own"
 
 
 def test_a_longer_run_has_no_more_rounds_of_growth() -> None:

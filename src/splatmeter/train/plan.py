@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from splatmeter.densify.strategies import STRATEGIES
 from splatmeter.errors import InputError, MissingFile
 from splatmeter.files.atomic import write_text
 from splatmeter.train import progressive
@@ -123,9 +124,14 @@ def stretched(config: TrainConfig, plan: Plan) -> TrainConfig:
         densification_interval=entry.interval,
         densify_grad_threshold=config.densify_grad_threshold * entry.threshold,
         max_gaussians=min(budgets),
-        regularize=config.regularize or entry.regularize,
+        regularize=_pull(config, entry),
         progressive=progressive.text(stages(config, plan)),
     )
+
+
+def _pull(config: TrainConfig, entry: Entry) -> float:
+    explores = STRATEGIES[config.densification].explores  # which has weights of its own
+    return 0.0 if explores else config.regularize or entry.regularize
 
 
 def stages(config: TrainConfig, plan: Plan) -> tuple[Stage, ...]:
