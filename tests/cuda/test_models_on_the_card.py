@@ -18,11 +18,11 @@ sys.path.append(str(Path(__file__).parents[1] / "story"))
 
 from running import bits, of, run, with_models
 from standin import Standin
-from test_models import fresh, order, rule
+from test_models import NEW, WAITING, fresh, order, rule
 from test_on_an_imitation import broken_at
 from tiny_scene import write_tiny_scene
 
-from splatmeter.backend import Backend, Explore, Model, TrainStep
+from splatmeter.backend import Backend, Explore, Model, OptimizerState, TrainStep
 from splatmeter.backends.cuda import cuda_backend
 from splatmeter.backends.native import native_backend
 from splatmeter.errors import Diverged, NotEnoughMemory, UsageError
@@ -52,8 +52,10 @@ def there(backend: Backend, step: TrainStep) -> TrainStep:
     return dataclasses.replace(step, photo=backend.photo(step.photo))
 
 
-def story(backend: Backend, strategy: str) -> tuple[Model, list[Any], list[float]]:
-    model, changes, tickets = backend.upload(fresh()), [], []
+def story(
+    backend: Backend, strategy: str, begun: OptimizerState = NEW
+) -> tuple[Model, list[Any], list[float]]:
+    model, changes, tickets = backend.upload(fresh(), begun), [], []
     for number in range(1, 31):
         tickets.append(model.train_step(there(backend, order(number, learns=number % 13 != 0))))
         if number in (14, 22):
@@ -66,9 +68,16 @@ def story(backend: Backend, strategy: str) -> tuple[Model, list[Any], list[float
     return model, changes, [ticket.read().l1 for ticket in tickets]
 
 
-@pytest.mark.parametrize("strategy", ["gof", "3dgs", "cut", "mcmc"])
-def test_a_story_ends_as_on_the_cpu(card: Backend, cpu: Backend, strategy: str) -> None:
-    (one, changes, losses), (other, expected, wanted) = (story(engine, strategy) for engine in (card, cpu))
+@pytest.mark.parametrize(
+    ("strategy", "begun"),
+    [("gof", NEW), ("3dgs", NEW), ("cut", NEW), ("mcmc", NEW), ("cut", WAITING), ("mcmc", WAITING)],
+    ids=["gof", "3dgs", "cut", "mcmc", "cut waiting", "mcmc waiting"],
+)
+def test_a_story_ends_as_on_the_cpu(
+    card: Backend, cpu: Backend, strategy: str, begun: OptimizerState
+) -> None:
+    both = (story(engine, strategy, begun) for engine in (card, cpu))
+    (one, changes, losses), (other, expected, wanted) = both
     assert changes == expected and one.count == other.count
     assert losses == pytest.approx(wanted, abs=2e-5)
     for name in ("geometry", "harmonics"):
