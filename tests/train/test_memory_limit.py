@@ -227,7 +227,7 @@ def test_a_set_that_is_far_from_crowded_is_expected_to_grow_while_photos_are_sma
 def test_a_set_that_small_photos_do_not_hold_is_expected_to_go_on_as_it_began(
     counts: dict[int, int], pixels: int, came_to: int
 ) -> None:
-    """Counts of a preset with 2600 steps up to a fifth of them."""
+    """Counts of --preset fast up to a fifth of its steps."""
     settings = {
         "iterations": 2600,
         "progressive": "4:300,2:1050",
