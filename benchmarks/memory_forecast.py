@@ -11,16 +11,15 @@ where an older version recorded it, forecasts are compared with what the present
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from splatmeter.backends.native import native_backend
 from splatmeter.events import Densified, Event, Finished, Progress, Started, from_line
 from splatmeter.scene.scene import load_scene
 from splatmeter.train.config import TrainConfig, from_json
-from splatmeter.train.memory_forecast import FIRST_SHARE, Forecast, Range, last_growth
+from splatmeter.train.memory_forecast import FIRST_SHARE, Forecast, Range
 from splatmeter.train.memory_prediction import LEAST_OF_PREDICTED, Prediction, predict
-from splatmeter.train.progressive import pixels_of
 
 MEBIBYTE = 2**20
 SHARES = (0.2, 0.3, 0.4, 0.6)
@@ -31,12 +30,16 @@ class Recorded:
     name: str
     started: Started
     config: TrainConfig
-    counts: tuple[tuple[int, int], ...]
-    """(step, Gaussians) after each densification."""
+    changes: tuple[Densified, ...]
+    peaks: tuple[tuple[int, int], ...]
+    """(step, bytes) so far, on the way."""
     peak: int
     """0 where the run did not get to its end."""
-    pixels: float = 0.0
-    """Of a training photo, on average."""
+
+    @property
+    def counts(self) -> tuple[tuple[int, int], ...]:
+        """(step, Gaussians) after each densification."""
+        return tuple((change.step, change.gaussians) for change in self.changes)
 
     @property
     def most(self) -> int:
@@ -44,18 +47,18 @@ class Recorded:
 
     def replayed(self, prediction: Prediction, until: float) -> Forecast:
         """The present rule, as it was at that step."""
-        told = (prediction.bytes_with, LEAST_OF_PREDICTED, self.config.max_gaussians, self.pixels)
+        told = (prediction.bytes_later, LEAST_OF_PREDICTED, self.config.max_gaussians)
         forecast = Forecast(self.config, *told)
         forecast.begin(self.started.step, self.started.gaussians)
-        for step, count in self.counts:
-            if step < until:
-                forecast.note(step, count)
+        for change in self.changes:
+            if change.step < until:
+                forecast.note(change.step, change.gaussians, change.wanted, change.allowed)
         return forecast
 
     def told(self, prediction: Prediction, step: int) -> Range | None:
-        """Of memory. What the run had shown by then was at least what its Gaussians need for certain."""
+        """Of memory."""
         there = [count for at, count in self.counts if at < step] or [self.started.gaussians]
-        shown = round(LEAST_OF_PREDICTED * prediction.bytes_with(max(self.started.gaussians, *there)))
+        shown = max((peak for at, peak in self.peaks if at <= step), default=0)
         return self.replayed(prediction, step).peak_bytes(step, shown, there[-1])
 
 
@@ -64,12 +67,13 @@ def recorded(path: Path) -> Recorded:
     events: list[Event] = [from_line(line) for line in lines]
     started = next(event for event in events if isinstance(event, Started))
     ends = [event for event in events if isinstance(event, Finished)]
-    shown = any(event.memory_parts for event in events if isinstance(event, Progress))
+    shown = [event for event in events if isinstance(event, Progress) and event.memory_parts]
     return Recorded(
         name=path.stem if path.is_file() else path.name,
         started=started,
         config=from_json(started.config),
-        counts=tuple((event.step, event.gaussians) for event in events if isinstance(event, Densified)),
+        changes=tuple(event for event in events if isinstance(event, Densified)),
+        peaks=tuple((event.step, event.memory_parts["peak"]) for event in shown),
         # Peaks of earlier code tell nothing about this one.
         peak=max(ends[-1].peak_memory_bytes.values()) if ends and shown else 0,
     )
@@ -77,7 +81,6 @@ def recorded(path: Path) -> Recorded:
 
 def row_of(run: Recorded) -> list[str]:
     scene = load_scene(run.config.scene_options())
-    run = replace(run, pixels=pixels_of(scene.train))
     threads = int(run.started.environment.get("backend_threads", 1))
     engine = native_backend(threads).memory
     prediction = predict(run.config, scene, engine, run.started.gaussians)
@@ -109,7 +112,7 @@ def _at(run: Recorded, prediction: Prediction, step: int, peak: int) -> str:
 def _worst(run: Recorded, prediction: Prediction) -> str:
     """The lowest upper end from a fifth of the steps on, over the most Gaussians from then on: below 0 it
     missed."""
-    end, ratios = last_growth(run.config), []
+    end, ratios = run.config.last_growth, []
     for step, _ in run.counts:
         told = run.replayed(prediction, step + 1).gaussians()
         if told is not None and run.config.iterations / FIRST_SHARE <= step < end:

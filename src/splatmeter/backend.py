@@ -140,6 +140,8 @@ class Change:
     cloned: int
     split: int
     pruned: int
+    wanted: int = field(default=0, compare=False)
+    """Rows that the criterion named, before a budget; 0 where an engine does not tell."""
 
     @property
     def added(self) -> int:

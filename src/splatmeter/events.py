@@ -93,6 +93,10 @@ class Densified:
     pruned: int
     gaussians: int
     mean_opacity: float
+    wanted: int = 0
+    """Gaussians that asked to be cloned or split; 0 where an engine does not tell."""
+    allowed: int = 0
+    """The most Gaussians that there might have been; 0 for no limit."""
 
 
 @dataclass(frozen=True, slots=True)

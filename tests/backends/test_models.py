@@ -23,7 +23,6 @@ from splatmeter.gaussians import gaussians
 from splatmeter.ops import (
     LAST_UPDATE,
     OPACITY_LOGITS,
-    VISITS,
     WIDTHS,
     RasterSettings,
     Rates,
@@ -94,32 +93,6 @@ def test_a_step_in_one_call_is_its_parts_to_the_last_bit(strategy: str, begun: O
     assert stored(whole) == stored(parts)
     assert whole.optimizer().momentum == parts.optimizer().momentum == begun.momentum
     assert len(np.unique(whole.stored("geometry", slice(None))[:, LAST_UPDATE])) > 2, "no row was behind"
-
-
-def test_who_waits_from_the_middle_of_a_run_on_still_owes_what_was_owed_until_then() -> None:
-    """As with --resume --unseen wait: rows that were behind move once by what they owed, and then wait."""
-    backend = native.native_backend(2)
-    moving = backend.upload(fresh())
-    for number in range(1, 12):
-        moving.train_step(order(number)).read()
-    copies = [Table(*(moving.stored(name, slice(None)).copy() for name in WIDTHS)) for _ in range(2)]
-    begun = dataclasses.replace(moving.optimizer(), momentum=WAITING.momentum)
-    owed = moving.download(slice(None)).geometry
-    whole, parts = backend.upload(copies[0], begun), composed(backend, copies[1], begun)
-    np.testing.assert_array_equal(whole.download(slice(None)).geometry[:, :11], owed[:, :11])
-    for model in (whole, parts):
-        model.train_step(order(12)).read()
-        model.train_step(order(13)).read()
-        model.settle()
-    assert stored(whole) == stored(parts)
-    unseen = whole.stored("geometry", slice(None))[:, VISITS] == copies_visits(moving)
-    assert unseen.any()
-    close = np.abs(whole.stored("geometry", slice(None))[unseen, :11] - owed[unseen, :11])
-    assert close.max() < 1e-6
-
-
-def copies_visits(model: Model) -> np.ndarray:
-    return model.stored("geometry", slice(None))[:, VISITS]
 
 
 def test_all_rows_catch_up_every_five_hundred_steps_in_one_call_too() -> None:

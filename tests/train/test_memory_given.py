@@ -69,6 +69,7 @@ def test_moving_rows_takes_no_more_than_is_told_of_a_gaussian(strategy: str) -> 
 def test_what_a_count_takes_grows_with_it_and_is_never_below_the_start() -> None:
     told = Prediction(100, 5000, 100, 5000, 0, 10**9, 10, early_bytes=2000)
     assert [told.bytes_with(count) for count in (0, 100, 300, 301)] == [5000, 5000, 5000, 5010]
+    assert [told.bytes_later(count) for count in (100, 301)] == [3000, 5010]
 
 
 def test_opacities_are_reset_alike_in_blocks_and_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

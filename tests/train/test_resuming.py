@@ -16,6 +16,7 @@ from splatmeter.events import (
     Started,
     Warned,
 )
+from splatmeter.models.opening import read_checkpoint
 from splatmeter.train import container
 
 WAITING = {"unseen": "wait", "momentum": 0.7, "regularize": 0.01, "densification": "cut"}
@@ -113,6 +114,26 @@ def test_changed_settings_are_told_when_resuming(make: Make, backend: Backend) -
     run(make(iterations=2, checkpoint_iterations=(2,)), backend)
     events = run(make(iterations=3, resume=True, kernel_size=0.3), backend)
     assert any("kernel_size 0.1 -> 0.3" in event.message for event in of(Warned, events))
+
+
+@pytest.mark.parametrize("step", [20, 23])
+def test_with_another_momentum_rows_first_move_by_what_they_owed_by_the_one_before(
+    make: Make, backend: Backend, step: int
+) -> None:
+    moving = make("moving", iterations=step, checkpoint_iterations=(step,), densification="none")
+    run(moving, backend)
+    start = moving.model_path / f"chkpnt{step}.safetensors"
+    still = {"densification": "none", "position_lr_init": 0.0, "position_lr_final": 0.0, "iterations": 39}
+    still |= {f"{name}_lr": 0.0 for name in ("feature", "opacity", "scaling", "rotation")}
+    ends = {}
+    for unseen in ("move", "wait"):
+        config = make(unseen, start_checkpoint=start, unseen=unseen, checkpoint_iterations=(39,), **still)
+        run(config, backend)
+        opened = read_checkpoint(config.model_path / "chkpnt39.safetensors", lambda: backend)[0]
+        ends[unseen] = opened.table.geometry[:, :11]
+    owed = read_checkpoint(start, lambda: backend)[0].table.geometry[:, :11]
+    np.testing.assert_array_equal(ends["wait"], owed)
+    np.testing.assert_allclose(ends["move"], owed, atol=1e-5)
 
 
 def test_a_checkpoint_of_another_scene_is_refused_and_nothing_is_touched(

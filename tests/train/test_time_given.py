@@ -14,11 +14,12 @@ from running import Around, Make, bits, of, run, with_models
 
 from splatmeter.backend import Backend, Ticket, TrainStep
 from splatmeter.errors import InputError, MissingFile, UsageError
-from splatmeter.events import Densified, Evaluated, Finished, Planned, Saved
+from splatmeter.events import Densified, Evaluated, Finished, Planned, Saved, Warned
 from splatmeter.gaussians import ply
 from splatmeter.train import keeper, planner
 from splatmeter.train import plan as plans
 from splatmeter.train.config import TrainConfig
+from splatmeter.train.earlier import planned_settings
 from splatmeter.train.loop import train
 from splatmeter.train.plan import Entry, Plan
 from splatmeter.train.stopwatch import Stopwatch
@@ -152,6 +153,26 @@ def test_a_plan_repeats_a_run_to_the_bit_whatever_the_clock_says(make: Make, bac
     assert [e.iterations for e in of(Planned, once)] == [e.iterations for e in of(Planned, twice)]
 
 
+def test_a_plan_with_other_settings_leaves_a_record_that_repeats_those(make: Make, backend: Backend) -> None:
+    first = make("first", seconds=SECONDS, **RECIPE)
+    World(backend).run(first)
+    other = make("other", plan=folder(first) / plans.NAME, **(RECIPE | {"momentum": 0.5, "unseen": "wait"}))
+    once = World(backend).run(other)
+    settings = plans.read(folder(other) / plans.NAME).settings
+    assert (settings["momentum"], settings["unseen"]) == (0.5, "wait")
+    again = planned_settings(folder(other) / plans.NAME)
+    assert model(once) == model(World(backend).run(make("again", **again, plan=folder(other) / plans.NAME)))
+
+
+def test_a_resumed_run_with_other_settings_says_that_its_plan_does_not_repeat_it(
+    make: Make, backend: Backend
+) -> None:
+    steps = iter(range(1, 100))
+    World(backend).run(make(seconds=SECONDS, **RECIPE), interrupted=lambda: next(steps) == 13)
+    events = World(backend).run(make(seconds=SECONDS, resume=True, **(RECIPE | {"momentum": 0.5})))
+    assert any("plan of this run will not repeat it" in event.message for event in of(Warned, events))
+
+
 def test_a_resumed_run_follows_the_record_and_then_the_time_that_was_left(
     make: Make, backend: Backend
 ) -> None:
@@ -259,6 +280,10 @@ def test_the_share_that_is_done_has_no_jumps_and_tells_its_step() -> None:
         {"entries": [dataclasses.asdict(ENTRIES[1])]},
         {"entries": [dataclasses.asdict(ENTRIES[k]) for k in (0, 2, 1)]},
         {"entries": [dataclasses.asdict(ENTRIES[0]) | {"interval": 0}]},
+        {"entries": [dataclasses.asdict(ENTRIES[0]) | {"regularize": 1e300}]},
+        {"entries": [dataclasses.asdict(ENTRIES[0]) | {"regularize": 10**400}]},
+        {"entries": [dataclasses.asdict(ENTRIES[0]) | {"used": "x"}]},
+        {"entries": [dataclasses.asdict(ENTRIES[0]) | {"target": None}]},
         {"seconds": None},
     ],
 )

@@ -48,11 +48,12 @@ def plan(
     chosen = _affordable(candidates, gone, np.where(small, gone, gone_child), rule.budget)
     clone, split = chosen & small, chosen & ~small
     pruned = (gone & ~split).sum() + (gone & clone).sum() + 2 * (gone_child & split).sum()
+    wanted = int(np.count_nonzero(candidates.chosen))
     return Surgery(
         keep=~split & ~gone,
         clone=clone & ~gone,
         split=split & ~gone_child,
-        change=Change(int(clone.sum()), int(split.sum()), int(pruned)),
+        change=Change(int(clone.sum()), int(split.sum()), int(pruned), wanted),
         seed=rule.seed,
         step=rule.step,
         division=division,

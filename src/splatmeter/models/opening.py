@@ -104,7 +104,7 @@ def read_checkpoint(path: Path, engine: Callable[[], Backend]) -> tuple[Model, i
     found = checkpoint_content.read(path)
     with found.understood():
         config = from_json(found.record["config"])
-        model = engine().upload(found.table(), found.optimizer(config.optimizer_momentum))
+        model = engine().upload(found.table(), found.optimizer())
         settled = model.download(slice(None))
         broken = int((~gaussians.finite_rows(settled)).sum())
         model = Model(settled, config.sh_degree, config.uses_filter_3d, (), broken)

@@ -168,6 +168,8 @@ def _resume(start: Path, config: TrainConfig, scene: Scene, backend: Backend) ->
     if not changed:
         return resumed
     said = f"Settings differ from the checkpoint's: {', '.join(changed)}."
+    if config.seconds is not None or config.plan is not None:
+        said += " The plan of this run will not repeat it."
     return dataclasses.replace(resumed, warnings=(*resumed.warnings, said))
 
 

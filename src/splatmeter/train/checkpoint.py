@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from splatmeter.backend import Backend, Facts
+from splatmeter.backend import Backend, Facts, Model, Momentum, OptimizerState
 from splatmeter.errors import CheckpointError
-from splatmeter.ops import WIDTHS
+from splatmeter.ops import WIDTHS, Table
 from splatmeter.scene.sampler import ViewSampler
 from splatmeter.scene.scene import Scene
 from splatmeter.train import checkpoint_content, container, photo_exposures
@@ -87,7 +87,10 @@ def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Res
     record = found.record
     with found.understood():
         remarks = _same_scene(record, scene, path)
-        model = backend.upload(found.table(), found.optimizer(config.optimizer_momentum))
+        optimizer = found.optimizer()
+        model = backend.upload(found.table(), optimizer)
+        if optimizer.momentum != config.optimizer_momentum:
+            model = _going_on_with(config.optimizer_momentum, model, backend)
         sampler, warnings = _order_of_views(record, scene, config)
         names = [view.name for view in scene.train]
         exposures = photo_exposures.restored(found.arrays, record["train_views"], names)
@@ -104,6 +107,14 @@ def load(path: Path, scene: Scene, config: TrainConfig, backend: Backend) -> Res
         )
         said = (*remarks, *warnings, *_other_arithmetic(record, backend.facts), *_other_draws(record, config))
         return Resumed(state, float(record["clock_seconds"]), record["config"], said, record.get("timing"))
+
+
+def _going_on_with(momentum: Momentum, model: Model, backend: Backend) -> Model:
+    """What rows owe by their momentum so far is done first: accounts know one momentum."""
+    model.settle()
+    optimizer = model.optimizer()
+    table = Table(*(model.stored(name, slice(None)).copy() for name in WIDTHS))
+    return backend.upload(table, OptimizerState(optimizer.steps, optimizer.rates, momentum=momentum))
 
 
 def _same_scene(record: Mapping[str, Any], scene: Scene, path: Path) -> list[str]:

@@ -50,12 +50,17 @@ class Content:
             normalize_moments(table)
         return table
 
-    def optimizer(self, momentum: Momentum) -> OptimizerState:
+    def optimizer(self) -> OptimizerState:
         rates = self.record["rates"]
         others = {name: array for name, array in self.arrays.items() if name not in WIDTHS}
         owed = {name: array for name, array in others.items() if not name.startswith(photo_exposures.PREFIX)}
         steps = int(self.record["optimizer_steps"])
-        return OptimizerState(steps, None if rates is None else Rates(**rates), owed, momentum)
+        return OptimizerState(steps, None if rates is None else Rates(**rates), owed, self._momentum())
+
+    def _momentum(self) -> Momentum:
+        """Before it could be chosen, everybody had the published one."""
+        settings = self.record["config"]
+        return Momentum(float(settings.get("momentum", Momentum().kept)), settings.get("unseen") == "wait")
 
 
 def read(path: Path) -> Content:

@@ -151,8 +151,9 @@ class TrainConfig:
     """With mcmc: weight of the mean opacity in the loss."""
     scale_reg: float = 0.01
     """With mcmc: weight of the mean size in the loss."""
-    regularize: float = 0.0
-    """Weight of all opacities, a pixel, in the loss: 0.002 where few photos are seen very often."""
+    regularize: float | None = None
+    """Weight of all opacities, a pixel, in the loss: 0.002 where few photos are seen very often, which
+    --minutes does by itself; 0 for none."""
     aggressive_prune_opacity: float | None = None
     """Also remove Gaussians below this opacity every --aggressive-prune-interval steps."""
     aggressive_prune_interval: int = 1000
@@ -277,6 +278,12 @@ class TrainConfig:
             aggressive_interval=self.aggressive_prune_interval,
             region=region.parse(self.densify_region),
         )
+
+    @property
+    def last_growth(self) -> int:
+        """The last step after which Gaussians are added."""
+        last = min(self.iterations, self.densify_until_iter) - 1
+        return max(0, last // self.densification_interval * self.densification_interval)
 
     def explore(self) -> Explore | None:
         """For each so many steps, where the strategy explores."""

@@ -45,7 +45,6 @@ _NOT_NEGATIVE = (
     "opacity_reg",
     "scale_reg",
     "exposure_reg",
-    "regularize",
 )
 
 
@@ -58,6 +57,8 @@ def require_sense(config: TrainConfig) -> None:
     _require("lr_final_share", config, lambda value: 0 < value <= 1, "above 0 and at most 1")
     _require("lambda_dssim", config, lambda value: 0 <= value <= 1, "between 0 and 1")
     _require("momentum", config, lambda value: 0 <= value <= 0.99, "between 0 and 0.99")
+    _require("unseen", config, lambda value: value in ("move", "wait"), "move or wait")
+    _require("regularize", config, lambda value: value is None or 0 <= value <= 1, "between 0 and 1")
     _require("light_cut", config, lambda value: 0 <= value <= 0.1, "between 0 and 0.1")
     _require("exposure_lr", config, lambda value: value is None or 0 <= value <= 1, "between 0 and 1")
     _require("max_gaussians", config, lambda value: value is None or value > 0, "above 0")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from splatmeter.backend import Change, Model
+from splatmeter.backend import Change, GrowthRule, Model
 from splatmeter.densify.densifier import Densifier
 from splatmeter.errors import NotEnoughMemory
 from splatmeter.events import Densified
@@ -51,10 +51,11 @@ class Growth:
         state.catch_up()
         if not (grows or prunes):  # which settle by themselves
             state.model.settle()
-        change = self._change(state, grows, prunes)
+        rule = self._rule(state) if grows else None
+        change = self._change(state, rule, prunes)
         if grows or refreshes:
             self.refresh_filter(state.model)
-        event = None if change is None else _densified(state, change)
+        event = None if change is None else _densified(state, change, rule)
         if resets:
             state.model.reset_opacities()
         return event
@@ -64,16 +65,19 @@ class Growth:
         if self.config.uses_filter_3d:
             model.refresh_filter(self.cameras)
 
-    def _change(self, state: TrainingState, grows: bool, prunes: bool) -> Change | None:
-        if grows:
-            return self._grown(state)
+    def _rule(self, state: TrainingState) -> GrowthRule:
+        rule = self.densifier.rule(state.step, state.losses.recent_mean)
+        budget = self.room.budget(state.model.count, self._allowed(state, rule.budget))
+        return replace(rule, budget=budget)
+
+    def _change(self, state: TrainingState, rule: GrowthRule | None, prunes: bool) -> Change | None:
+        if rule is not None:
+            return self._grown(state, rule)
         return state.model.prune(self.densifier.lowest_opacity(aggressive=True)) if prunes else None
 
-    def _grown(self, state: TrainingState) -> Change:
+    def _grown(self, state: TrainingState, rule: GrowthRule) -> Change:
         """What does not fit has changed nothing. Photos can be decoded again, Gaussians cannot be had
         otherwise."""
-        rule = self.densifier.rule(state.step, state.losses.recent_mean)
-        rule = replace(rule, budget=self.room.budget(state.model.count, self._allowed(state, rule.budget)))
         while True:
             try:
                 return state.model.grow(rule)
@@ -106,7 +110,7 @@ def visible_share(model: Model, steps: int) -> float:
     return min(1.0, max(LEAST_SHARE, visits / max(1, steps)))
 
 
-def _densified(state: TrainingState, change: Change) -> Densified:
+def _densified(state: TrainingState, change: Change, rule: GrowthRule | None) -> Densified:
     return Densified(
         step=state.step,
         cloned=change.cloned,
@@ -114,4 +118,6 @@ def _densified(state: TrainingState, change: Change) -> Densified:
         pruned=change.pruned,
         gaussians=state.model.count,
         mean_opacity=state.model.mean_opacity(),
+        wanted=change.wanted,
+        allowed=(rule.budget if rule else None) or 0,
     )

@@ -215,7 +215,9 @@ def keeper_for(
         first = first_entry(recipe, expected.gaussians, most)
         _require_time(config, began.seconds, expected.gaussians)
         whole = Plan(config.seconds or 0.0, plans.settings_of(config), (first,))
-        whole, clock = (whole, began) if config.plan is None else (plans.read(config.plan), began)
+        if config.plan is not None:  # with what was asked for beside it: its own record repeats this run
+            whole = dataclasses.replace(plans.read(config.plan), settings=plans.settings_of(config))
+        clock = began
     else:
         whole, clock = _known(config, step, timing), began
         if timing is not None:

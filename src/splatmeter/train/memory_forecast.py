@@ -21,6 +21,7 @@ from splatmeter.densify.strategies.mcmc import GROWTH
 from splatmeter.scene.scene import Scene
 from splatmeter.train import progressive
 from splatmeter.train.config import TrainConfig
+from splatmeter.train.small_photos_outlook import SmallPhotosOutlook
 
 FIRST_SHARE = 5
 """One part in so many of the steps must be done before a run's own growth tells how it goes on."""
@@ -35,14 +36,6 @@ EARLY_BURST = 1.5
 MOST_SPEEDING_UP = 5.0
 LARGER_PHOTOS = 1.3
 """Photos of the next size show detail that asks for more Gaussians: measured with --preset fast."""
-HELD_GROWTH = 1.45
-"""By so much a densification adds at most, once photos are large, to a set that --max-per-pixel had held, and
-about as much before that to one that is still far from being held."""
-FREE_ADDITIONS = (4.0, 2.6, 1.9, 1.4)
-"""By so much later densifications add more, on average, than the first, the second, ... has added, where
-photos are small at first and nothing holds growth: 0.9 to 2.5 times was measured after the second."""
-IN_SIGHT = 0.5
-"""The share of a scene that a photo is taken to show, for how many --max-per-pixel lets in."""
 SLOWEST, FASTEST = 0.5, 4.0
 """Powers of the step's number with which additions fall."""
 TRUST = 0.7
@@ -78,15 +71,9 @@ def typical_gaussians(scene: Scene) -> float:
     return 200_000 * (scene.points.count / 4000) ** 0.6 * (pixels / 300_000) ** 0.2
 
 
-def last_growth(config: TrainConfig) -> int:
-    """The last step after which Gaussians are added."""
-    last = min(config.iterations, config.densify_until_iter) - 1
-    return max(0, last // config.densification_interval * config.densification_interval)
-
-
 def expected_gaussians(config: TrainConfig, scene: Scene, start: int) -> tuple[int, int]:
     """The most there will be at a time, from and to; both are the budget where that is sure to be reached."""
-    first, end = config.densify_from_iter, last_growth(config)
+    first, end = config.densify_from_iter, config.last_growth
     if config.densification == "none" or end <= first:
         return start, start
     typical = typical_gaussians(scene)
@@ -109,57 +96,42 @@ class Forecast:
     least: float
     """Share of that which is needed for certain."""
     budget: int | None = None
-    pixels: float = 0.0
-    """Of a training photo, on average."""
-    _rounds: int = 0
-    _added: int = 0
-    """In the latest densification."""
+    _small_photos: SmallPhotosOutlook = field(init=False)
     _counts: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     _told: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=AGREEING))
+
+    def __post_init__(self) -> None:
+        self._small_photos = SmallPhotosOutlook(self.config)
+
+    def go_by(self, config: TrainConfig) -> None:
+        """The run has other lengths from here on."""
+        self.config = self._small_photos.config = config
 
     def begin(self, step: int, gaussians: int) -> None:
         """Before the first densification that it hears of."""
         interval = self.config.densification_interval
         self._counts.append((max(self.config.densify_from_iter, step // interval * interval), gaussians))
 
-    def note(self, step: int, gaussians: int) -> None:
-        """After each densification."""
-        self._rounds += 1
-        self._added = max(0, gaussians - self._counts[-1][1]) if self._counts else 0
+    def note(self, step: int, gaussians: int, wanted: int = 0, allowed: int = 0) -> None:
+        """After each densification, with how many asked for it, and the most that were allowed."""
+        before = self._counts[-1][1] if self._counts else 0
+        special = self._small_photos.note(step, before, gaussians, wanted, allowed)
         self._counts.append((step, gaussians))
         if len(self._counts) > 1 and gaussians > BURSTING * self._counts[-2][1]:
             self._told.clear()  # each says more than the one before
         if self.config.densification == "mcmc":
-            rounds = (last_growth(self.config) - step) // self.config.densification_interval
+            rounds = (self.config.last_growth - step) // self.config.densification_interval
             many = gaussians * (1 + GROWTH) ** min(rounds, 1000)
             self._told.append((many, many))
         else:
-            larger = self._larger_photos(step)
-            fewest, most = outlook(list(self._counts), last_growth(self.config), larger)
-            held = self._once_photos_are_large(step, gaussians) if larger else None
-            self._told.append((fewest, most if held is None else max(fewest, held)))
+            usual = outlook(list(self._counts), self.config.last_growth, self._larger_photos(step))
+            self._told.append(special or usual)
 
     def _larger_photos(self, step: int) -> bool:
         """Whether they are still to come while Gaussians are added, or came too lately to show."""
         stages = progressive.parse(self.config.progressive)
         shown = step - 2 * self.config.densification_interval
-        return any(shown < stage.last < last_growth(self.config) for stage in stages)
-
-    def _once_photos_are_large(self, step: int, gaussians: int) -> float | None:
-        """Where small photos may hold a set back. One that will not come so far before photos are large adds
-        about as many in each densification; what is held grows anew then, and its growth so far tells
-        nothing. None: nothing holds."""
-        stages = progressive.parse(self.config.progressive)
-        if not self.config.max_per_pixel or not stages:
-            return None
-        small, interval = stages[-1], self.config.densification_interval
-        crowd = self.config.max_per_pixel * self.pixels / small.divisor**2 / IN_SIGHT
-        added = FREE_ADDITIONS[min(self._rounds, len(FREE_ADDITIONS)) - 1] * self._added
-        if self._rounds > 1 and gaussians + added * math.ceil((small.last - step) / interval) < crowd:
-            return gaussians + added * ((last_growth(self.config) - step) // interval)
-        until_then = gaussians * HELD_GROWTH ** (max(0, small.last - step) // interval)
-        rounds = (last_growth(self.config) - max(step, small.last)) // interval
-        return min(until_then, max(gaussians, crowd)) * HELD_GROWTH ** max(0, rounds + 1)
+        return any(shown < stage.last < self.config.last_growth for stage in stages)
 
     def gaussians(self) -> Range | None:
         """At the end of growth; None before the first densification."""
@@ -174,7 +146,7 @@ class Forecast:
         """From the peak so far and the Gaussians there are; None while it is too early to tell."""
         if step * FIRST_SHARE < self.config.iterations:
             return None
-        if self.config.densification == "none" or step > last_growth(self.config):
+        if self.config.densification == "none" or step > self.config.last_growth:
             return Range(so_far, max(so_far, self.bytes_with(gaussians)))
         counts = self.gaussians()
         if counts is None:

@@ -78,8 +78,12 @@ class Prediction:
 
     def bytes_with(self, gaussians: int) -> int:
         """At the peak of a run whose Gaussians are never more than that."""
+        return max(self.start_bytes, self.bytes_later(gaussians))
+
+    def bytes_later(self, gaussians: int) -> int:
+        """The same without the start, whose peak is known once it is over."""
         more = (gaussians - self.gaussians) * self.bytes_per_gaussian
-        return max(self.start_bytes, self.start_bytes - self.early_bytes + more)
+        return self.start_bytes - self.early_bytes + more
 
     def told(self) -> dict[str, int]:
         """For listeners."""

@@ -8,7 +8,6 @@ from splatmeter.process_memory import StagePeaks
 from splatmeter.train.assemble import Parts
 from splatmeter.train.memory_forecast import Forecast, Range
 from splatmeter.train.memory_prediction import LEAST_OF_PREDICTED
-from splatmeter.train.progressive import pixels_of
 
 
 class MemoryWatch:
@@ -18,8 +17,7 @@ class MemoryWatch:
         self._parts = parts
         self._peaks = peaks
         budget = parts.step.densifier.settings.max_gaussians
-        told = (parts.prediction.bytes_with, LEAST_OF_PREDICTED, budget, pixels_of(parts.scene.train))
-        self._forecast = Forecast(parts.config, *told)
+        self._forecast = Forecast(parts.config, parts.prediction.bytes_later, LEAST_OF_PREDICTED, budget)
         self._forecast.begin(parts.state.step, parts.state.model.count)
 
     @property
@@ -27,11 +25,11 @@ class MemoryWatch:
         return self._parts.backend.memory
 
     def densified(self, change: Densified) -> None:
-        self._forecast.note(change.step, change.gaussians)
+        self._forecast.note(change.step, change.gaussians, change.wanted, change.allowed)
 
     def replanned(self) -> None:
         """The run has other lengths from here on."""
-        self._forecast.config = self._parts.config
+        self._forecast.go_by(self._parts.config)
 
     def parts(self) -> dict[str, int]:
         return {

@@ -130,8 +130,9 @@ def stretched(config: TrainConfig, plan: Plan) -> TrainConfig:
 
 
 def _pull(config: TrainConfig, entry: Entry) -> float:
-    explores = STRATEGIES[config.densification].explores  # which has weights of its own
-    return 0.0 if explores else config.regularize or entry.regularize
+    if STRATEGIES[config.densification].explores:  # which has weights of its own
+        return 0.0
+    return entry.regularize if config.regularize is None else config.regularize
 
 
 def stages(config: TrainConfig, plan: Plan) -> tuple[Stage, ...]:
@@ -201,8 +202,9 @@ def _require_order(entries: tuple[Entry, ...]) -> None:
         sound = (
             entry.end >= max(1, entry.step) and entry.interval > 0 and entry.budget > 0 and entry.finest > 0
         )
-        shares = 0 <= entry.done <= 1 and 0 < entry.threshold < math.inf and 0 <= entry.regularize < math.inf
-        if not whole or not sound or not shares:
+        shares = 0 <= entry.done <= 1 and 0 < entry.threshold < math.inf and 0 <= entry.regularize <= 1
+        told = 0 <= entry.used < math.inf and 0 <= entry.target < math.inf
+        if not whole or not sound or not shares or not told:
             raise ValueError(f"the entry of step {entry.step} makes no sense")
     for one, two in itertools.pairwise(entries):
         if not one.step < two.step <= one.end or two.done < one.done:
