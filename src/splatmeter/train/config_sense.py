@@ -46,6 +46,8 @@ _NOT_NEGATIVE = (
     "scale_reg",
     "exposure_reg",
 )
+_UP_TO = {"lambda_dssim": 1, "momentum": 0.99, "light_cut": 0.1, "exposure_lr": 1, "regularize": 1}
+"""The most; the least is 0."""
 
 
 def require_sense(config: TrainConfig) -> None:
@@ -53,14 +55,11 @@ def require_sense(config: TrainConfig) -> None:
         _require(name, config, lambda value: 0 < value < math.inf, "above 0")
     for name in _NOT_NEGATIVE:
         _require(name, config, lambda value: 0 <= value < math.inf, "0 or more")
+    for name, most in _UP_TO.items():
+        _require(name, config, _none_or_up_to(most), f"between 0 and {most:g}")
     _require("sh_degree", config, lambda value: value in (0, 1, 2, 3), "0, 1, 2 or 3")
     _require("lr_final_share", config, lambda value: 0 < value <= 1, "above 0 and at most 1")
-    _require("lambda_dssim", config, lambda value: 0 <= value <= 1, "between 0 and 1")
-    _require("momentum", config, lambda value: 0 <= value <= 0.99, "between 0 and 0.99")
     _require("unseen", config, lambda value: value in ("move", "wait"), "move or wait")
-    _require("regularize", config, lambda value: value is None or 0 <= value <= 1, "between 0 and 1")
-    _require("light_cut", config, lambda value: 0 <= value <= 0.1, "between 0 and 0.1")
-    _require("exposure_lr", config, lambda value: value is None or 0 <= value <= 1, "between 0 and 1")
     _require("max_gaussians", config, lambda value: value is None or value > 0, "above 0")
     _require("checkpoint_interval", config, lambda value: value is None or value > 0, "above 0")
     _require("seconds", config, lambda value: value is None or 0 < value < math.inf, "above 0")
@@ -94,6 +93,10 @@ def require_sense(config: TrainConfig) -> None:
             raise UsageError(
                 f"{_flag(name)} is not supported: it is off in all published runs. Leave it out."
             )
+
+
+def _none_or_up_to(most: float) -> Callable[[Any], bool]:
+    return lambda value: value is None or 0 <= value <= most
 
 
 def _require(name: str, config: TrainConfig, holds: Callable[[Any], bool], wish: str) -> None:
