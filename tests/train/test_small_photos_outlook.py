@@ -66,8 +66,8 @@ def told_after(config: TrainConfig, start: int, rows: list[Row]) -> list[tuple[i
 
 @pytest.mark.parametrize("name", RUNS)
 def test_from_a_fifth_of_the_steps_on_the_outlook_is_near(name: str) -> None:
-    """The process takes some memory, too, and what a Gaussian takes is told a tenth too high: so memory is not
-    too low where counts are a little."""
+    """The process takes memory, too, and what a Gaussian takes is told a tenth too high: so memory is not too
+    low where counts are a little."""
     start, rows = RUNS[name]
     end = rows[-1][0]
     for step, fewest, most in told_after(fast(), start, rows):
