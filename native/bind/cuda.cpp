@@ -183,7 +183,7 @@ class PyCardModel : public PyCard, public HoldsAccount {
     }
     return nb::make_tuple(s.mean_opacity, s.finite_rows);
   }
-  // -> (cloned, split, pruned)
+  // -> (cloned, split, pruned, wanted)
   nb::tuple grow(double threshold, bool by_absolute, double lowest_opacity, double small_limit, double size_limit,
                  double shrink, nb::object budget, const std::vector<std::vector<uint32_t>>& child_keys,
                  nb::object cut) {
@@ -207,10 +207,10 @@ class PyCardModel : public PyCard, public HoldsAccount {
       collect(true);  // rows are settled on the way, with the account of the last step that counts
       change = engine_->grow(rule);
     }
-    return nb::make_tuple(change.cloned, change.split, change.pruned);
+    return nb::make_tuple(change.cloned, change.split, change.pruned, change.wanted);
   }
 
-  // -> (copied, 0, faint rows that went)
+  // -> (copied, 0, faint rows that went, 0)
   nb::tuple relocate(nb::object budget, double lowest_opacity, const std::vector<uint32_t>& keys) {
     require(keys.size() == card::kRandomKeys, "five keys are needed");
     const uint32_t most = budget.is_none() ? engine_->count() : nb::cast<uint32_t>(budget);
@@ -219,7 +219,7 @@ class PyCardModel : public PyCard, public HoldsAccount {
       Unlocked unlocked;
       change = engine_->relocate(most, lowest_opacity, keys.data());
     }
-    return nb::make_tuple(change.cloned, change.split, change.pruned);
+    return nb::make_tuple(change.cloned, change.split, change.pruned, change.wanted);
   }
 
   // ---- for tests: the primitives by themselves

@@ -52,7 +52,7 @@ struct GrowthRule {
   std::optional<Cut> cut = {};          // all candidates are cut in two; nothing is cloned, shrunk or drawn
 };
 struct Change {
-  u32 cloned, split, pruned;
+  u32 cloned, split, pruned, wanted;  // wanted: candidates before the budget; relocation has none
 };
 struct ModelSummary {
   double mean_opacity;

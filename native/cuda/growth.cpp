@@ -193,7 +193,7 @@ Change Engine::grow(const GrowthRule& rule) {
   card_.to_host(&state, static_cast<const GrowthState*>(a.state), 1);
   card_.synchronize();
   const u32 first_child = state.kept + state.cloned, count = first_child + 2 * state.split;
-  const Change change = {state.chosen_clones, state.chosen_splits, state.pruned};
+  const Change change = {state.chosen_clones, state.chosen_splits, state.pruned, state.candidates};
   arena_.require_room("the new Gaussians", room_for(count));
   a.sources = space.sources.at_least(count);
   a.means = space.means.at_least(3 * size_t(count));

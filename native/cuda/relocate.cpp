@@ -101,7 +101,7 @@ Change Engine::relocate(u32 budget, double lowest_opacity, const u32* keys) {
   live_before.release();
   rearrange(count, count, 0.f, a.sources, a.means, order);
   card_.synchronize();
-  return {a.copies, 0, n - live};
+  return {a.copies, 0, n - live, 0};
 }
 
 }  // namespace splat::card

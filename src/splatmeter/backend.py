@@ -140,8 +140,8 @@ class Change:
     cloned: int
     split: int
     pruned: int
-    wanted: int = field(default=0, compare=False)
-    """Rows that the criterion named, before a budget; 0 where an engine does not tell."""
+    wanted: int = 0
+    """Rows that the criterion named, before a budget; 0 where there is none."""
 
     @property
     def added(self) -> int:

@@ -94,7 +94,7 @@ class Densified:
     gaussians: int
     mean_opacity: float
     wanted: int = 0
-    """Gaussians that asked to be cloned or split; 0 where an engine does not tell."""
+    """Gaussians that asked to be cloned or split; 0 in records of older versions."""
     allowed: int = 0
     """The most Gaussians that there might have been; 0 for no limit."""
 
