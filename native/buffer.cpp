@@ -8,14 +8,16 @@
 
 namespace splat {
 
-void* allocated(size_t bytes) {
+void* allocated(size_t bytes, Pages pages) {
   constexpr size_t cache_line = 64, huge = size_t{2} << 20;
-  const size_t align = bytes >= 4 * huge ? huge : cache_line;  // large pages save address translation
+  const size_t align = bytes >= 4 * huge ? huge : cache_line;
   bytes = (bytes + align - 1) / align * align;
   void* memory = std::aligned_alloc(align, bytes);
   if (!memory) throw std::bad_alloc();
 #if defined(__linux__)
-  if (align == huge) madvise(memory, bytes, MADV_HUGEPAGE);
+  if (align == huge) madvise(memory, bytes, pages == Pages::large ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+#else
+  (void)pages;
 #endif
   return memory;
 }

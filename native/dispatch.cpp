@@ -122,9 +122,10 @@ bool force_kernels(const char* name) {
 }
 
 size_t Engine::workspace_bytes() const {
+  const size_t touched = std::min(runs.bytes(), tile_rows_touched * sizeof(TileRun));  // at most
   return splats.bytes() + boxes.bytes() + rows.bytes() + depth_keys[0].bytes() + depth_keys[1].bytes() +
          depth_order.bytes() + chunks.bytes() + histograms.bytes() + tile_counts.bytes() + tile_begin.bytes() +
-         runs.bytes() + pairs.bytes() + tile_end.bytes() + items.bytes() + item_counts.bytes() +
+         touched + pairs.bytes() + tile_end.bytes() + items.bytes() + item_counts.bytes() +
          pair_gradients.bytes() + window_planes.bytes() + window_rows.bytes() + loss_sums.bytes() +
          exposure_sums.bytes() + step_images.bytes();
 }

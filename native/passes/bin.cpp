@@ -87,11 +87,12 @@ void bin(Engine& engine) {
   const uint32_t* order = engine.depth_order.data();
   uint32_t *counts = engine.tile_counts.at_least(size_t(parts) * tiles),
            *begins = engine.tile_begin.at_least(tiles + 1);
-  TileRun* runs = engine.runs.at_least(size_t(parts) * engine.tile_rows_touched);  // pages not used are never touched
+  TileRun* runs = engine.runs.at_least(size_t(parts) * engine.tile_rows_touched);
+  const size_t room = engine.runs.bytes() / sizeof(TileRun) / parts;  // not moved from step to step: few pages are used
   Part* part = engine.parts.at_least(parts);
   auto begin_of = [&](int k) { return int(int64_t(count) * k / parts); };
   engine.pool.each(parts, [&](int k, int) {
-    part[k] = {begin_of(k), begin_of(k + 1), runs + size_t(k) * engine.tile_rows_touched, counts + size_t(k) * tiles};
+    part[k] = {begin_of(k), begin_of(k + 1), runs + size_t(k) * room, counts + size_t(k) * tiles};
     memset(part[k].counts, 0, sizeof(uint32_t) * tiles);
     count_part(engine, order, part[k]);
   });
