@@ -8,16 +8,14 @@
 
 namespace splat {
 
-void* allocated(size_t bytes, Pages pages) {
+void* allocated(size_t bytes) {
   constexpr size_t cache_line = 64, huge = size_t{2} << 20;
-  const size_t align = bytes >= 4 * huge ? huge : cache_line;
+  const size_t align = bytes >= 4 * huge ? huge : cache_line;  // large pages save address translation
   bytes = (bytes + align - 1) / align * align;
   void* memory = std::aligned_alloc(align, bytes);
   if (!memory) throw std::bad_alloc();
 #if defined(__linux__)
-  if (align == huge) madvise(memory, bytes, pages == Pages::large ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-#else
-  (void)pages;
+  if (align == huge) madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
   return memory;
 }

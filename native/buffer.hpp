@@ -4,14 +4,10 @@
 
 namespace splat {
 
-enum class Pages {
-  large,  // saves address translation
-  small,  // for memory of which only some is ever touched, here and there: the rest takes none
-};
-void* allocated(size_t bytes, Pages pages);  // aligned to a cache line at least; throws std::bad_alloc
+void* allocated(size_t bytes);  // aligned to a cache line at least; throws std::bad_alloc
 void released(void* memory);
 
-template <class T, Pages pages = Pages::large>
+template <class T>
 class Buffer {
  public:
   Buffer() = default;
@@ -23,7 +19,7 @@ class Buffer {
     if (count > capacity_) {
       release();
       size_t wanted = count + count / 8 + 64;
-      data_ = static_cast<T*>(allocated(wanted * sizeof(T), pages));
+      data_ = static_cast<T*>(allocated(wanted * sizeof(T)));
       capacity_ = wanted;
     }
     return data_;

@@ -1,6 +1,7 @@
 // Chooses the passes compiled for this machine's instruction set.
 #include "dispatch.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>

@@ -151,9 +151,10 @@ struct Engine {
   // binning
   int tile_columns = 0, tile_rows = 0;
   Buffer<uint32_t> histograms, tile_counts, tile_begin;
-  Buffer<BinPart> parts;  // ranges of the depth order
-  Buffer<TileRun, Pages::small> runs;  // per part, in the order of its Gaussians; each part has room for all
-  Buffer<Pair> pairs;     // by tile, front to back
+  Buffer<BinPart> parts;      // ranges of the depth order
+  Buffer<TileRun> runs;       // per thread, for one part after the other, in the order of its Gaussians
+  Buffer<TileRun*> run_ends;  // per thread
+  Buffer<Pair> pairs;         // by tile, front to back
   uint32_t pair_count = 0;
   uint64_t slot_count = 0;
 

@@ -46,7 +46,8 @@ INLINE void tile_runs(const Splat& splat, const TileBox& box, int columns, Visit
 using Part = BinPart;
 constexpr int kPartsPerThread = 8;
 
-void count_part(Engine& engine, const uint32_t* order, Part& part) {
+// -> where its runs end
+TileRun* count_part(Engine& engine, const uint32_t* order, const Part& part) {
   TileBox* boxes = engine.boxes.data();
   TileRun* run = part.runs;
   for (int i = part.begin; i < part.end; i++) {
@@ -63,6 +64,7 @@ void count_part(Engine& engine, const uint32_t* order, Part& part) {
     });
     if (box.pairs != pairs) box.pairs = pairs;  // seldom: two threads write to one cache line
   }
+  return run;
 }
 
 void scatter_part(Engine& engine, const uint32_t* order, const Part& part) {
@@ -87,14 +89,18 @@ void bin(Engine& engine) {
   const uint32_t* order = engine.depth_order.data();
   uint32_t *counts = engine.tile_counts.at_least(size_t(parts) * tiles),
            *begins = engine.tile_begin.at_least(tiles + 1);
-  TileRun* runs = engine.runs.at_least(size_t(parts) * engine.tile_rows_touched);
-  const size_t room = engine.runs.bytes() / sizeof(TileRun) / parts;  // not moved from step to step: few pages are used
+  // Each thread has room for all runs, where it begins in every step: so hardly more pages are touched than runs need.
+  const int threads = engine.pool.size();
+  TileRun* runs = engine.runs.at_least(size_t(threads) * engine.tile_rows_touched);
+  TileRun** ends = engine.run_ends.at_least(threads);
+  const size_t room = engine.runs.bytes() / sizeof(TileRun) / threads;
+  for (int k = 0; k < threads; k++) ends[k] = runs + size_t(k) * room;
   Part* part = engine.parts.at_least(parts);
   auto begin_of = [&](int k) { return int(int64_t(count) * k / parts); };
-  engine.pool.each(parts, [&](int k, int) {
-    part[k] = {begin_of(k), begin_of(k + 1), runs + size_t(k) * room, counts + size_t(k) * tiles};
+  engine.pool.each(parts, [&](int k, int thread) {
+    part[k] = {begin_of(k), begin_of(k + 1), ends[thread], counts + size_t(k) * tiles};
     memset(part[k].counts, 0, sizeof(uint32_t) * tiles);
-    count_part(engine, order, part[k]);
+    ends[thread] = count_part(engine, order, part[k]);
   });
   uint32_t total = 0;
   for (int tile = 0; tile < tiles; tile++) {

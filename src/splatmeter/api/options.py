@@ -139,8 +139,7 @@ class TrainOptions(TypedDict, total=False):
     scale_reg: float
     """With mcmc: weight of the mean size in the loss (default: 0.01)."""
     regularize: float | None
-    """Weight of all opacities, a pixel, in the loss. minutes takes up to 0.002 by itself where few photos are
-    seen very often; 0 for none."""
+    """Weight of all opacities, a pixel, in the loss. minutes takes 0.002 for few photos; 0 for none."""
     aggressive_prune_opacity: float | None
     """Also remove Gaussians below this opacity every aggressive_prune_interval steps."""
     aggressive_prune_interval: int

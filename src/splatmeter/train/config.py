@@ -152,8 +152,7 @@ class TrainConfig:
     scale_reg: float = 0.01
     """With mcmc: weight of the mean size in the loss."""
     regularize: float | None = None
-    """Weight of all opacities, a pixel, in the loss. --minutes takes up to 0.002 by itself where few photos are
-    seen very often; 0 for none."""
+    """Weight of all opacities, a pixel, in the loss. --minutes takes 0.002 for few photos; 0 for none."""
     aggressive_prune_opacity: float | None = None
     """Also remove Gaussians below this opacity every --aggressive-prune-interval steps."""
     aggressive_prune_interval: int = 1000
