@@ -1,7 +1,6 @@
 // Chooses the passes compiled for this machine's instruction set.
 #include "dispatch.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -123,7 +122,7 @@ bool force_kernels(const char* name) {
 }
 
 size_t Engine::workspace_bytes() const {
-  const size_t touched = std::min(runs.bytes(), tile_rows_touched * sizeof(TileRun));  // at most
+  const size_t touched = runs.bytes() / pool.size();  // each thread has room for all
   return splats.bytes() + boxes.bytes() + rows.bytes() + depth_keys[0].bytes() + depth_keys[1].bytes() +
          depth_order.bytes() + chunks.bytes() + histograms.bytes() + tile_counts.bytes() + tile_begin.bytes() +
          touched + pairs.bytes() + tile_end.bytes() + items.bytes() + item_counts.bytes() +
