@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -74,6 +76,38 @@ def test_no_step_allocates_an_image() -> None:
     finally:
         tracemalloc.stop()
     assert peak - before < IMAGE_BYTES / 10
+
+
+MANY = """
+import numpy as np
+from splatmeter import process_memory
+from splatmeter.backend import TrainStep
+from splatmeter.backends.native import backend_of, native_engine
+from splatmeter.ops import Pinhole, RasterSettings, Rates, empty_table
+
+generator, count = np.random.default_rng(1), 60_000
+table = empty_table(count)
+table.geometry[:, :3] = generator.normal(0, 1.5, (count, 3))
+table.geometry[:, 3:6], table.geometry[:, 6] = -3.3, 1
+photo, rates = np.zeros((3, 480, 640), np.uint8), Rates(*[1e-6] * 6)
+model = backend_of(native_engine({threads})).upload(table)
+for number in range(12):  # every picture touches another number of tiles
+    camera = Pinhole(np.eye(3), np.array([0.0, 0.0, 3.0 + 0.5 * number]), 500, 500, 320, 240, 640, 480)
+    model.train_step(TrainStep(camera, photo, RasterSettings(), 0.2, rates)).read()
+print(process_memory.peak_bytes())
+"""
+
+
+def peak_with(threads: int) -> int:
+    words = [sys.executable, "-c", MANY.format(threads=threads)]
+    return int(subprocess.run(words, check=True, capture_output=True).stdout)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from Linux")
+def test_many_threads_take_little_more_memory_than_one() -> None:
+    """Lists of 128 parts of the Gaussians once lay 2 MiB apart, and moved with every step."""
+    one, many = (peak_with(threads) for threads in (1, 16))
+    assert many - one < 50 * 2**20
 
 
 def test_the_workspace_is_given_up_while_rows_move_and_comes_back() -> None:
