@@ -21,6 +21,7 @@ from splatmeter.train.planner import (
     Situation,
     first_entry,
     lowest_threshold,
+    most_steps,
     natural_growth,
     next_entry,
     regularization,
@@ -155,6 +156,13 @@ def test_few_photos_get_more_steps_for_more_time_but_no_lower_threshold() -> Non
     assert thresholds == [{1.0}, {1.0}] and min(entry.threshold for entry in free.plan.entries) < 0.6
     assert long.plan.entries[-1].end > short.plan.entries[-1].end
     assert lowest_threshold(0) == lowest_threshold(65) == 1.0 and lowest_threshold(100) < 0.5
+
+
+def test_few_photos_are_not_looked_at_without_end() -> None:
+    few, many = (dataclasses.replace(RECIPE, lowest_threshold=1.0, photos=n) for n in (4, 66))
+    capped, free = (Invented(steady, 600.0, recipe=recipe).run() for recipe in (few, many))
+    assert capped.plan.entries[-1].end == most_steps(4) == 1600 < free.plan.entries[-1].end
+    assert capped.plan.done(1600) == 1.0
 
 
 def test_few_photos_that_are_looked_at_very_often_get_a_pull_on_opacities() -> None:

@@ -14,7 +14,7 @@ from running import Around, Make, bits, of, run, with_models
 
 from splatmeter.backend import Backend, Ticket, TrainStep
 from splatmeter.errors import InputError, MissingFile, UsageError
-from splatmeter.events import Densified, Evaluated, Finished, Planned, Saved, Warned
+from splatmeter.events import Densified, Evaluated, Finished, Planned, Saved, Started, Warned
 from splatmeter.gaussians import ply
 from splatmeter.train import keeper, planner
 from splatmeter.train import plan as plans
@@ -85,6 +85,18 @@ def test_a_machine_that_becomes_half_as_fast_costs_steps_and_no_time(make: Make,
     world = World(backend, lambda now: 0.25 if now < 8 else 0.5)
     world.run(make(seconds=SECONDS, **RECIPE))
     assert 0.95 * SECONDS < world.now < 1.05 * SECONDS and 48 < len(world.steps) < 64
+
+
+def test_where_more_looks_at_a_few_photos_do_harm_a_run_ends_early_and_says_so(
+    make: Make, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "MOST_LOOKS", 5)
+    world = World(backend)
+    events = world.run(make(seconds=SECONDS, **RECIPE))
+    photos = len(of(Started, events)[0].train_images)
+    assert of(Finished, events)[0].step == len(world.steps) == 5 * photos < 70
+    assert [event.message for event in of(Warned, events) if "by heart" in event.message]
+    assert of(Saved, events)[0].step == 5 * photos
 
 
 def test_a_plan_says_alone_how_far_gaussians_grow(make: Make, backend: Backend) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from splatmeter.errors import CheckpointError, OutputError, UsageError
-from splatmeter.events import Densified, Planned
+from splatmeter.events import Densified, Planned, Warned
 from splatmeter.scene.scene import Scene
 from splatmeter.train import plan as plans
 from splatmeter.train import progressive
@@ -20,12 +20,14 @@ from splatmeter.train.memory_forecast import typical_gaussians
 from splatmeter.train.memory_prediction import Prediction
 from splatmeter.train.plan import Course, Entry, Plan
 from splatmeter.train.planner import (
+    MOST_LOOKS,
     SURE_ROUNDS,
     Machine,
     Recipe,
     Situation,
     first_entry,
     lowest_threshold,
+    most_steps,
     natural_growth,
     next_entry,
 )
@@ -70,6 +72,7 @@ class Keeper:
     """How the scene grew: after each densification, the share of the run done, and the Gaussians."""
     saving: float = SAVING_SECONDS_PER_GAUSSIAN
     _tried: bool = False
+    _told_enough: bool = False
     _window: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])
     """Seconds on the clock when it began; steps, and the sums of their pixels and Gaussians."""
 
@@ -124,6 +127,16 @@ class Keeper:
     def told(self, entry: Entry) -> Planned:
         left = self.plan.seconds - entry.used
         return Planned(entry.step, entry.end, entry.target, entry.finest, self.plan.seconds, max(0.0, left))
+
+    def enough(self, entry: Entry) -> Warned | None:
+        """Said once, where the run will end before its time."""
+        if self._told_enough or self.config.seconds is None or entry.end < most_steps(self.recipe.photos):
+            return None
+        self._told_enough = True
+        return Warned(
+            f"After {MOST_LOOKS} looks at each of {self.recipe.photos} photos, more steps would only learn "
+            f"them by heart: the run ends with step {entry.end}, before its time is over."
+        )
 
     def _recorded(self, step: int) -> Entry | None:
         if not self.ahead or self.ahead[0].step > step:

@@ -162,6 +162,9 @@ class _Run:
         self._memory.replanned()
         self.output.save_plan(keeper.whole())
         yield keeper.told(entry)
+        enough = keeper.enough(entry)
+        if enough is not None:
+            yield enough
 
     def _keep_within(self, gaussians: int) -> Iterator[Warned]:
         """Photos make room for Gaussians; where these have all of --memory, or all there is, that is said

@@ -31,6 +31,9 @@ fall by the square of their number."""
 REGULARIZED_LOOKS, REGULARIZATION = (90.0, 180.0), 0.002
 """A few photos are learned by heart from the first number of looks at each of them on, and a pull on
 opacities helps; its weight is reached at the second."""
+MOST_LOOKS = 400
+"""At each of a few photos: with more of them quality falls, whatever pulls. 42 photos have 29.7 dB after 240
+looks, 29.5 after 570 and 27.9 after 1900."""
 FEWEST_STEPS = 450
 """Where there are fewer, smaller photos give more of them."""
 HESITATION = 1.3
@@ -185,6 +188,10 @@ def regularization(photos: int, steps: int) -> float:
     return round(REGULARIZATION * min(1.0, max(0.0, share)), 5) if photos <= FEW_PHOTOS else 0.0
 
 
+def most_steps(photos: int) -> float:
+    return MOST_LOOKS * photos if photos <= FEW_PHOTOS else math.inf
+
+
 # ---- the decision -----------------------------------------------------------------------------------------
 def first_entry(recipe: Recipe, start: int, most: int) -> Entry:
     """Before anything is known."""
@@ -203,6 +210,7 @@ def next_entry(recipe: Recipe, machine: Machine, here: Situation, before: Entry)
         # Before a scene grows, steps are cheap and nobody knows how long: a run of all the steps that they
         # promise would spend most of its time on the smallest photos.
         steps = min(steps, math.ceil(_shortest_to_show_growth(recipe) * (1 - here.done)))
+    steps = math.floor(min(steps, max(0.0, most_steps(recipe.photos) - here.step)))
     steps = max(steps, SHORTEST_RUN - here.step)
     interval = _interval(steps / max(1e-9, 1 - here.done), before.interval) if growing else before.interval
     threshold = before.threshold
