@@ -89,7 +89,8 @@ void bin(Engine& engine) {
   const uint32_t* order = engine.depth_order.data();
   uint32_t *counts = engine.tile_counts.at_least(size_t(parts) * tiles),
            *begins = engine.tile_begin.at_least(tiles + 1);
-  // Each thread has room for all runs, where it begins in every step: so hardly more pages are touched than runs need.
+  // Each thread writes to a place of its own with room for all runs. The places stay where they are from step to step:
+  // so little more memory is touched than the runs fill.
   const int threads = engine.pool.size();
   TileRun* runs = engine.runs.at_least(size_t(threads) * engine.tile_rows_touched);
   TileRun** ends = engine.run_ends.at_least(threads);

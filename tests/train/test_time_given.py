@@ -95,8 +95,20 @@ def test_where_more_looks_at_a_few_photos_do_harm_a_run_ends_early_and_says_so(
     events = world.run(make(seconds=SECONDS, **RECIPE))
     photos = len(of(Started, events)[0].train_images)
     assert of(Finished, events)[0].step == len(world.steps) == 5 * photos < 70
-    assert [event.message for event in of(Warned, events) if "by heart" in event.message]
+    assert sum("by heart" in event.message for event in of(Warned, events)) == 1
     assert of(Saved, events)[0].step == 5 * photos
+
+
+def test_a_run_that_ends_on_time_says_nothing_of_looks_that_early_plans_promised(
+    make: Make, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "MOST_LOOKS", 10)
+    slower = World(backend, lambda now: 0.05 if now < 1 else 1.0)
+    events = slower.run(make(seconds=SECONDS, **RECIPE))
+    photos = len(of(Started, events)[0].train_images)
+    assert any(event.iterations == 10 * photos for event in of(Planned, events)), "no plan had so many"
+    assert of(Finished, events)[0].step < 10 * photos
+    assert not [event for event in of(Warned, events) if "by heart" in event.message]
 
 
 def test_a_plan_says_alone_how_far_gaussians_grow(make: Make, backend: Backend) -> None:

@@ -34,6 +34,8 @@ from splatmeter.train.planner import (
 from splatmeter.train.stopwatch import Stopwatch
 from splatmeter.units import duration_text
 
+EARLY_END = 0.9
+"""A run that ends within a smaller share of its time says why."""
 EARLY_STEPS = (10, 25, 50, 100, 200)
 """Plans are made after these steps, however long they took; later when this share of the time has gone:"""
 CHECK_SHARE = 0.02
@@ -72,7 +74,6 @@ class Keeper:
     """How the scene grew: after each densification, the share of the run done, and the Gaussians."""
     saving: float = SAVING_SECONDS_PER_GAUSSIAN
     _tried: bool = False
-    _told_enough: bool = False
     _window: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])
     """Seconds on the clock when it began; steps, and the sums of their pixels and Gaussians."""
 
@@ -128,14 +129,15 @@ class Keeper:
         left = self.plan.seconds - entry.used
         return Planned(entry.step, entry.end, entry.target, entry.finest, self.plan.seconds, max(0.0, left))
 
-    def enough(self, entry: Entry) -> Warned | None:
-        """Said once, where the run will end before its time."""
-        if self._told_enough or self.config.seconds is None or entry.end < most_steps(self.recipe.photos):
+    def enough(self, step: int) -> Warned | None:
+        """At the end of a run that has time left. Before, nobody knows: early steps are the fastest."""
+        early = self.config.seconds is not None and self.clock.seconds < EARLY_END * self.plan.seconds
+        if step < self.plan.end or step < most_steps(self.recipe.photos) or not early:
             return None
-        self._told_enough = True
         return Warned(
-            f"After {MOST_LOOKS} looks at each of {self.recipe.photos} photos, more steps would only learn "
-            f"them by heart: the run ends with step {entry.end}, before its time is over."
+            f"The run ends early, after {MOST_LOOKS} looks at each of {self.recipe.photos} photos: "
+            "more steps would only learn them by heart.",
+            "More photos help; --iterations in place of --minutes gives more steps all the same.",
         )
 
     def _recorded(self, step: int) -> Entry | None:
@@ -267,7 +269,7 @@ def _known(config: TrainConfig, step: int, timing: Timing | None) -> Plan:
     if whole.upto(step).done(step) >= 1:
         raise UsageError(
             f"This run has ended as planned, after {step} steps: its rates have fallen to their last. "
-            "Train anew with more --minutes."
+            "Train anew with more --minutes, or with --iterations."
         )
     return whole
 

@@ -156,13 +156,12 @@ class _Run:
             return
         keeper.try_saving(state.step, lambda: self.output.try_saving(state))
         entry = keeper.stepped(state.step, self.parts.step.views.pixels(state.step), state.model.count)
-        if entry is None:
-            return
-        self.parts.follow(keeper)
-        self._memory.replanned()
-        self.output.save_plan(keeper.whole())
-        yield keeper.told(entry)
-        enough = keeper.enough(entry)
+        if entry is not None:
+            self.parts.follow(keeper)
+            self._memory.replanned()
+            self.output.save_plan(keeper.whole())
+            yield keeper.told(entry)
+        enough = keeper.enough(state.step)
         if enough is not None:
             yield enough
 
