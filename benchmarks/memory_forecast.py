@@ -18,7 +18,7 @@ from splatmeter.backends.native import native_backend
 from splatmeter.events import Densified, Event, Finished, Progress, Started, from_line
 from splatmeter.scene.scene import load_scene
 from splatmeter.train.config import TrainConfig, from_json
-from splatmeter.train.memory_forecast import FIRST_SHARE, Forecast, Range
+from splatmeter.train.memory_forecast import FIRST_SHARE, RANDOM_POINTS, Forecast, Range
 from splatmeter.train.memory_prediction import LEAST_OF_PREDICTED, Prediction, predict
 
 MEBIBYTE = 2**20
@@ -47,12 +47,13 @@ class Recorded:
 
     def replayed(self, prediction: Prediction, until: float) -> Forecast:
         """The present rule, as it was at that step."""
-        told = (prediction.bytes_later, LEAST_OF_PREDICTED, self.config.max_gaussians)
+        random = load_scene(self.config.scene_options()).kind in RANDOM_POINTS
+        told = (prediction.bytes_later, LEAST_OF_PREDICTED, self.config.max_gaussians, random)
         forecast = Forecast(self.config, *told)
         forecast.begin(self.started.step, self.started.gaussians)
         for change in self.changes:
             if change.step < until:
-                forecast.note(change.step, change.gaussians, change.wanted, change.allowed)
+                forecast.note(change.step, change.gaussians, change.wanted, change.allowed, change.demand)
         return forecast
 
     def told(self, prediction: Prediction, step: int) -> Range | None:

@@ -142,6 +142,8 @@ class Change:
     pruned: int
     wanted: int = 0
     """Rows that the criterion named, before a budget; 0 where there is none."""
+    demand: int = field(default=0, compare=False)
+    """About how many Gaussians there would have to be for none to ask; 0 where an engine does not tell."""
 
     @property
     def added(self) -> int:

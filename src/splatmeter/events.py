@@ -95,6 +95,8 @@ class Densified:
     mean_opacity: float
     wanted: int = 0
     """Gaussians that asked to be cloned or split; 0 in records of older versions."""
+    demand: int = 0
+    """About how many there would have to be for none to ask; 0 where that is not known."""
     allowed: int = 0
     """The most Gaussians that there might have been; 0 for no limit."""
 

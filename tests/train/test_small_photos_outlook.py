@@ -36,6 +36,16 @@ RUNS = {
         (17963, 7904, 17939), (17968, 8006, 17968), (17965, 7982, 17933), (26036, 8080, 0),
         (38241, 12209, 0), (52063, 13829, 0), (66384, 14324, 0), (78491, 12112, 0),
     ]),
+    "chair_400": (100_000, [
+        (9576, 2107, 284792), (13594, 4129, 60143), (19874, 6334, 60094), (28534, 8707, 60160),
+        (39652, 11151, 60190), (52221, 12584, 60243), (60285, 11843, 60285), (73269, 13034, 0),
+        (85825, 12580, 0), (98409, 12600, 0), (106440, 8047, 0), (111954, 5522, 0),
+    ]),
+    "mic_400": (100_000, [
+        (5003, 2044, 423297), (8383, 3392, 60464), (12895, 4530, 60815), (18464, 5584, 61101),
+        (24932, 6475, 61219), (31619, 6692, 61351), (38119, 6507, 61469), (44397, 6322, 0),
+        (50669, 6279, 0), (56698, 6034, 0), (62724, 6031, 0), (68960, 6238, 0),
+    ]),
     "built-in in small": (1500, [
         (2934, 1437, 6595), (5153, 2255, 7069), (6606, 3508, 6606), (6603, 4781, 6530),
         (6600, 4636, 6492), (6598, 4731, 6509), (6597, 4793, 6491), (11361, 4766, 0),
@@ -44,6 +54,7 @@ RUNS = {
 }  # fmt: skip
 """Gaussians at the start; after each densification from step 400 on: how many, how many asked, and how many
 were allowed."""
+RANDOM_POINTS = ("chair_400", "mic_400")
 Row = tuple[int, int, int]
 
 
@@ -51,9 +62,11 @@ def fast(**changes: Any) -> TrainConfig:
     return TrainConfig(source_path=Path("x"), **(preset_settings("fast", ()) | changes))
 
 
-def told_after(config: TrainConfig, start: int, rows: list[Row]) -> list[tuple[int, float, float]]:
+def told_after(
+    config: TrainConfig, start: int, rows: list[Row], random_points: bool = False
+) -> list[tuple[int, float, float]]:
     """(step, fewest, most) after each."""
-    forecast = Forecast(config, lambda gaussians: 10 * gaussians, 0.9)
+    forecast = Forecast(config, lambda gaussians: 10 * gaussians, 0.9, random_points=random_points)
     forecast.begin(300, start)
     found = []
     for step, row in zip(range(400, 1600, 100), rows, strict=False):
@@ -70,14 +83,14 @@ def test_from_a_fifth_of_the_steps_on_the_outlook_is_near(name: str) -> None:
     low where counts are a little."""
     start, rows = RUNS[name]
     end = rows[-1][0]
-    for step, fewest, most in told_after(fast(), start, rows):
+    for step, fewest, most in told_after(fast(), start, rows, name in RANDOM_POINTS):
         if step + 100 > FIFTH:
             assert fewest <= end
             assert 0.77 * end <= most < 1.75 * end
         if 600 < step <= 1000:
             assert 0.9 * end <= most < 1.55 * end
         if step > 1000:
-            assert most < 1.2 * end
+            assert most < 1.25 * end
 
 
 def test_who_asks_counts_not_how_many_were_let_in() -> None:

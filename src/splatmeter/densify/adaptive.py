@@ -23,6 +23,8 @@ Rows = NDArray[np.bool_]  # [N]
 class Candidates:
     chosen: Rows
     urgency: F64  # [N] how far above the criterion; ranks candidates where a budget binds
+    demand: float = 0.0
+    """About how many Gaussians these would have to become for none to be chosen by its gradient."""
 
 
 Criterion = Callable[[Statistics, float], Candidates]
@@ -53,7 +55,7 @@ def plan(
         keep=~split & ~gone,
         clone=clone & ~gone,
         split=split & ~gone_child,
-        change=Change(int(clone.sum()), int(split.sum()), int(pruned), wanted),
+        change=Change(int(clone.sum()), int(split.sum()), int(pruned), wanted, round(candidates.demand)),
         seed=rule.seed,
         step=rule.step,
         division=division,
@@ -70,7 +72,7 @@ def _candidates(table: Table, rule: GrowthRule, criterion: Criterion) -> Candida
     there = criterion(Statistics(found.gradient[rows], found.absolute[rows]), rule.threshold)
     chosen, urgency = np.zeros(table.count, np.bool_), np.zeros(table.count)  # [N]
     chosen[rows], urgency[rows] = there.chosen, there.urgency
-    return Candidates(chosen, urgency)
+    return Candidates(chosen, urgency, there.demand + table.count - len(rows))
 
 
 def _affordable(candidates: Candidates, gone: Rows, wasted: Rows, budget: int | None) -> Rows:

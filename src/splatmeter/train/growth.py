@@ -119,5 +119,6 @@ def _densified(state: TrainingState, change: Change, rule: GrowthRule | None) ->
         gaussians=state.model.count,
         mean_opacity=state.model.mean_opacity(),
         wanted=change.wanted,
+        demand=change.demand,
         allowed=(rule.budget if rule else None) or 0,
     )

@@ -6,7 +6,7 @@ from splatmeter.backend import EngineMemory
 from splatmeter.events import Densified
 from splatmeter.process_memory import StagePeaks
 from splatmeter.train.assemble import Parts
-from splatmeter.train.memory_forecast import Forecast, Range
+from splatmeter.train.memory_forecast import RANDOM_POINTS, Forecast, Range
 from splatmeter.train.memory_prediction import LEAST_OF_PREDICTED
 
 
@@ -17,7 +17,8 @@ class MemoryWatch:
         self._parts = parts
         self._peaks = peaks
         budget = parts.step.densifier.settings.max_gaussians
-        self._forecast = Forecast(parts.config, parts.prediction.bytes_later, LEAST_OF_PREDICTED, budget)
+        told = (parts.prediction.bytes_later, LEAST_OF_PREDICTED, budget, parts.scene.kind in RANDOM_POINTS)
+        self._forecast = Forecast(parts.config, *told)
         self._forecast.begin(parts.state.step, parts.state.model.count)
 
     @property
@@ -25,7 +26,8 @@ class MemoryWatch:
         return self._parts.backend.memory
 
     def densified(self, change: Densified) -> None:
-        self._forecast.note(change.step, change.gaussians, change.wanted, change.allowed)
+        counts = (change.gaussians, change.wanted, change.allowed, change.demand)
+        self._forecast.note(change.step, *counts)
 
     def replanned(self) -> None:
         """The run has other lengths from here on."""

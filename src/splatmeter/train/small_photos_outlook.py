@@ -22,7 +22,7 @@ HELD = 0.9
 """From this share of what is allowed on, a set is held back."""
 LOOSER = 1.12
 """What is allowed grows a little as Gaussians become smaller, because a photo shows fewer of them."""
-RELEASED = (1.0, 1.05, 1.2, 1.0, 0.77, 0.58)
+RELEASED = (1.0, 1.05, 1.15, 0.95, 0.75, 0.55)
 """A set that was held back grows by these parts of the share that asked for it while it was, in the first
 densifications with large photos."""
 NEVER_HELD = (1.0, 1.05, 1.05, 0.8, 0.6, 0.5)
@@ -34,6 +34,8 @@ LEAST = 0.5
 CONTENT, MOST_CONTENT, TRUST = 0.1, 1.0, 0.7
 """The share that asks falls at least with the first power of how many there are, while photos are small. A
 steeper fall that was seen is believed to the last share, up to the second power."""
+CONTENT_OF_RANDOM_POINTS = 0.6
+"""The first power where points were random: few are left of them, which ask for much at first."""
 DIFFERENT = 1.06
 """A set that has grown by less shows no such fall."""
 CROWDED = 0.35
@@ -43,6 +45,7 @@ CROWDED = 0.35
 @dataclass(slots=True)
 class SmallPhotosOutlook:
     config: TrainConfig
+    random_points: bool = False
     _rounds: int = 0
     _held: bool = False
     _crowding: float = 1.0
@@ -85,7 +88,7 @@ class SmallPhotosOutlook:
         """The share that will ask when there are so many. The first densification tells nothing of a fall:
         points are not yet Gaussians of their surroundings."""
         (earlier, more), (before, asked) = self._asks[0], self._asks[-1]
-        power = CONTENT
+        power = CONTENT_OF_RANDOM_POINTS if self.random_points else CONTENT
         if self._rounds > 2 and before > DIFFERENT * earlier and more > 0:
             falls = math.log(more / asked) / math.log(before / earlier)
             power = max(power, TRUST * min(MOST_CONTENT, falls))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -28,8 +29,8 @@ def absolute_criterion(statistics: Statistics, threshold: float) -> Candidates:
     level = quantile(statistics.absolute, 1.0 - share)
     chosen = plain.chosen | (statistics.absolute.astype(np.float64) >= level)  # [N]
     if level > 0:
-        return Candidates(chosen, np.maximum(plain.urgency, statistics.absolute / level))
-    return Candidates(chosen, plain.urgency)
+        return replace(plain, chosen=chosen, urgency=np.maximum(plain.urgency, statistics.absolute / level))
+    return replace(plain, chosen=chosen)
 
 
 def quantile(values: F32, fraction: float) -> float:
