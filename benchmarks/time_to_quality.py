@@ -31,7 +31,7 @@ else:
 
 def words_of(entry: dict, chosen: argparse.Namespace, out: Path, seed: int) -> list[str]:
     options, steps = entry["options"], entry.get("iterations", chosen.iterations)
-    at = [str(step) for step in range(chosen.every, steps + 1, chosen.every)]
+    at = [str(step) for step in range(chosen.every, steps + 1, chosen.every) if step >= chosen.first]
     rates = [] if "--position-lr-max-steps" in options else ["--position-lr-max-steps", str(steps)]
     return [
         *(
@@ -123,6 +123,7 @@ def main() -> None:
     parser.add_argument("--scene", type=Path, default=GARDEN)
     parser.add_argument("--iterations", type=int, default=7000, help="at most")
     parser.add_argument("--every", type=int, default=200, help="steps between evaluations")
+    parser.add_argument("--first", type=int, default=0, help="no evaluations before this step")
     parser.add_argument("--seconds", type=float, default=20.0, help="of a turn")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--threads", type=int, default=2)

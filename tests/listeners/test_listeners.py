@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from splatmeter.errors import MissingExtra, OutputError
+from splatmeter.errors import MissingExtra
 from splatmeter.events import (
     Densified,
     Evaluated,
@@ -239,24 +239,6 @@ def test_a_missing_extra_names_the_command_that_installs_it(
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtra, match=r"pip install 'splatmeter\[tensorboard\]'"):
         TensorBoard(tmp_path)
-
-
-def test_a_line_cut_off_by_a_killed_process_does_not_swallow_the_next_event(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    path.write_text('{"event":"warned","message":"whole","remedy":""}\n{"event":"prog')
-    lines = JsonLines(path)
-    lines(Warned("after"))
-    lines.close()
-    kept = path.read_text().splitlines()
-    assert [from_line(line) for line in (kept[0], kept[2])] == [Warned("whole"), Warned("after")]
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full: not checked")
-def test_a_full_disk_is_one_sentence_and_closing_is_quiet() -> None:
-    lines = JsonLines(Path("/dev/full"))
-    with pytest.raises(OutputError, match="No space left"):
-        lines(Warned("anything"))
-    lines.close()
 
 
 GIB = 2**30

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from splatmeter.events import Finished, Saved, Warned
 from splatmeter.train import checkpoint_names
 from splatmeter.train.loop import train
 from splatmeter.train.output_folder import OutputFolder
+from splatmeter.train.state import TrainingState
 
 ALWAYS = 1e-9
 
@@ -65,6 +67,44 @@ def test_a_full_disk_costs_the_safety_and_not_the_run(
     assert isinstance(events[-1], Finished)
     warned = [event for event in events if isinstance(event, Warned)]
     assert len(warned) == 3 and "no space left" in warned[0].message
+
+
+def test_a_full_disk_costs_models_and_checkpoints_on_the_way_and_not_the_run(
+    make, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make(iterations=6, save_iterations=(2, 6), checkpoint_iterations=(3,), checkpoint_minutes=0.0)
+    real, full = OutputFolder.save_model, [True]
+
+    def no_room(*_: object) -> None:
+        raise OutputError("There is no space left on the disk.")
+
+    def save_model(self: OutputFolder, state: TrainingState) -> Iterator[Saved]:
+        if full:
+            no_room()
+        return real(self, state)
+
+    monkeypatch.setattr(OutputFolder, "save_model", save_model)
+    monkeypatch.setattr(OutputFolder, "save_checkpoint", no_room)
+    events = []
+    for event in train(config, backend):
+        events.append(event)
+        if isinstance(event, Warned) and "checkpoint of step 3" in event.message:
+            full.clear()
+    warned = [event.message for event in events if isinstance(event, Warned)]
+    assert isinstance(events[-1], Finished)
+    assert len(warned) == 2 and "No model of step 2 could be written" in warned[0]
+
+
+def test_without_room_for_the_last_model_the_newest_checkpoint_and_the_way_on_are_named(
+    make, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object) -> None:
+        raise OutputError("There is no space left on the disk.")
+
+    monkeypatch.setattr(OutputFolder, "save_model", no_room)
+    config = make(iterations=5, save_iterations=(5,), checkpoint_iterations=(3,), checkpoint_minutes=0.0)
+    with pytest.raises(OutputError, match=r"no space left.*chkpnt3.*--resume"):
+        list(train(config, backend))
 
 
 def test_nobody_is_made_to_keep_one(make, backend: Backend) -> None:

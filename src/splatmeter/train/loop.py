@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
 
 from splatmeter import process_memory
 from splatmeter.backend import Backend
@@ -22,6 +22,7 @@ from splatmeter.train.output_folder import (
     way_on,
     with_output_folder,
 )
+from splatmeter.train.saver import Saver, off_the_clock, without
 from splatmeter.train.starting import started
 from splatmeter.train.stopwatch import Stopwatch
 from splatmeter.units import bytes_text
@@ -70,10 +71,9 @@ class _Run:
         self.output = output
         self.peaks = peaks
         self.judge = judge
-        self._safe_since = time.monotonic()
         self._told_full = False
         self._memory = MemoryWatch(parts, peaks)
-        self.last_checkpoint = "" if parts.started_from is None else str(parts.started_from)
+        self._saver = Saver(parts, output, peaks)
 
     def events(self, interrupted: Callable[[], bool]) -> Iterator[Event]:
         yield started(self.parts)
@@ -101,10 +101,13 @@ class _Run:
                 yield saved
                 kept = f"The state so far is {saved.path}."
                 problem.args = (f"{problem} {kept} {way_on(self.output.folder)}",)
-            yield Failed(self.parts.state.step, str(problem), self.last_checkpoint)
+            elif self._saver.last_checkpoint:
+                problem.args = (f"{problem} {self._newest_checkpoint()}",)
+            yield Failed(self.parts.state.step, str(problem), self._saver.last_checkpoint)
             raise problem from found.__cause__
         except Exception as problem:  # a defect: no promise about the state, but listeners get their ending
-            yield Failed(self.parts.state.step, f"{type(problem).__name__}: {problem}", self.last_checkpoint)
+            what = f"{type(problem).__name__}: {problem}"
+            yield Failed(self.parts.state.step, what, self._saver.last_checkpoint)
             raise
         self.parts.clock.pause()
         yield self._finished(reason)
@@ -128,12 +131,12 @@ class _Run:
                 yield self._progress()
             if self._between_steps(state.step):
                 state.catch_up()
-                with self._off_the_clock():
+                with off_the_clock(self.parts):
                     yield from self._due(state.step)
-            yield from self._stay_safe()
+            yield from self._saver.stay_safe()
             if interrupted() and state.step < config.iterations:
                 state.catch_up()
-                yield self._save_checkpoint()
+                yield self._saver.checkpoint()
                 return "interrupted"
         return "completed"
 
@@ -146,7 +149,7 @@ class _Run:
         keeper = self.parts.keeper
         if keeper is not None:
             keeper.begin()
-            self.output.save_plan(keeper.whole())
+            yield from self._saver.plan()
             yield keeper.told(keeper.plan.entries[-1])
 
     def _keep_time(self) -> Iterator[Event]:
@@ -159,7 +162,7 @@ class _Run:
         if entry is not None:
             self.parts.follow(keeper)
             self._memory.replanned()
-            self.output.save_plan(keeper.whole())
+            yield from self._saver.plan()
             yield keeper.told(entry)
         enough = keeper.enough(state.step)
         if enough is not None:
@@ -179,64 +182,28 @@ class _Run:
 
     # ---- between steps ------------------------------------------------------------------------------------
     def _between_steps(self, step: int) -> bool:
-        config = self.parts.config
-        return step in config.test_iterations or self._saves_at(step) or self._checkpoints_at(step)
-
-    def _saves_at(self, step: int) -> bool:
-        return step in self.parts.config.save_iterations or step == self.parts.config.iterations
-
-    def _checkpoints_at(self, step: int) -> bool:
-        config = self.parts.config
-        interval = config.checkpoint_interval
-        return step in config.checkpoint_iterations or (interval is not None and step % interval == 0)
+        tests = step in self.parts.config.test_iterations
+        return tests or self._saver.saves_at(step) or self._saver.checkpoints_at(step)
 
     def _due(self, step: int) -> Iterator[Event]:
-        if self._saves_at(step):
-            with self.peaks.during("saving"):
-                saved = list(self.output.save_model(self.parts.state))
-            yield from saved
+        if self._saver.saves_at(step):
+            yield from self._saver.model(step)
         if step in self.parts.config.test_iterations:
             with self._not_counted():
-                yield from self.judge(self.parts.state, self.peaks)
-        if self._checkpoints_at(step):
-            yield self._save_checkpoint()
+                yield from self._judge()
+        if self._saver.checkpoints_at(step):
+            yield from self._saver.checkpoint_if_there_is_room(f"checkpoint of step {step}")
         self.parts.backend.timings()  # renders of an evaluation are not passes of a step
 
-    def _stay_safe(self) -> Iterator[Event]:
-        """Every few minutes and at the end: whoever pulls the plug loses those minutes only. A disk that is
-        full costs the safety, not the run."""
-        state, minutes = self.parts.state, self.parts.config.checkpoint_minutes
-        ended = state.step == self.parts.config.iterations
-        if not minutes or not (ended or time.monotonic() - self._safe_since > 60 * minutes):
-            return
-        self._safe_since = time.monotonic()
-        state.catch_up()
-        if self._checkpoints_at(state.step):
-            return
+    def _judge(self) -> Iterator[Event]:
         try:
-            yield self._save_checkpoint(safety=True)
+            yield from self.judge(self.parts.state, self.peaks)
         except OutputError as problem:
-            yield Warned(f"No safety checkpoint could be written: {problem}", "Training goes on without it.")
-
-    def _save_checkpoint(self, safety: bool = False) -> Saved:
-        state, scene = self.parts.state, self.parts.scene
-        with self._off_the_clock(), self.peaks.during("saving"):
-            seconds, keeper = self.parts.clock.seconds, self.parts.keeper
-            timing = None if keeper is None else keeper.record()
-            engine = self.parts.backend.facts
-            saved = self.output.save_checkpoint(state, scene, engine, seconds, safety, timing)
-        self.last_checkpoint = saved.path
-        return saved
+            yield without("pictures of this evaluation", problem)
 
     def _not_counted(self) -> AbstractContextManager[None]:
         """Around work that is not charged to the time that the run was given."""
         return nullcontext() if self.parts.keeper is None else self.parts.keeper.clock.paused()
-
-    @contextmanager
-    def _off_the_clock(self) -> Iterator[None]:
-        self.parts.backend.synchronize()
-        with self.parts.clock.paused():
-            yield
 
     # ---- what is said -------------------------------------------------------------------------------------
     def _progress(self) -> Progress:
@@ -289,7 +256,12 @@ class _Run:
         if isinstance(problem, OutputError):
             return None
         with suppress(SplatmeterError, MemoryError):
-            return self._save_checkpoint() if self._worth_keeping() else None
+            return self._saver.checkpoint() if self._worth_keeping() else None
+
+    def _newest_checkpoint(self) -> str:
+        path = Path(self._saver.last_checkpoint)
+        resumes = path.parent.resolve() == self.output.folder.resolve()
+        return f"The newest checkpoint is {path}.{f' {way_on(self.output.folder)}' if resumes else ''}"
 
     def _out_of_memory(self) -> NotEnoughMemory:
         held = bytes_text(self.parts.backend.memory.held())
@@ -306,14 +278,14 @@ class _Run:
         state = self.parts.state
         with suppress(SplatmeterError, MemoryError):
             if self._worth_keeping():
-                self._save_checkpoint()
+                self._saver.checkpoint()
         kept = (
-            f"The last good state is {self.last_checkpoint}."
-            if self.last_checkpoint
+            f"The last good state is {self._saver.last_checkpoint}."
+            if self._saver.last_checkpoint
             else "No checkpoint exists."
         )
         message = (
             f"Training stopped in step {state.step + 1}: {why}. {kept} "
             "Lower the learning rates, or look at the photo and pose of that view."
         )
-        return Failed(state.step, message, self.last_checkpoint)
+        return Failed(state.step, message, self._saver.last_checkpoint)
