@@ -206,6 +206,15 @@ def test_a_pause_of_growth_after_a_reset_does_not_lower_the_forecast_at_once() -
     assert told(forecast).high >= before
 
 
+def test_the_one_densification_that_a_reset_spoils_tells_nothing_once_the_next_is_there() -> None:
+    """Counts of chair_400, which came to 174,364."""
+    counts = {2500: 86_403, 2600: 90_272, 2700: 94_236, 2800: 98_126, 2900: 101_609, 3000: 105_062}
+    forecast = forecast_of(seven_thousand(), counts)
+    for step, count in {3100: 105_145, 3200: 108_075, 3300: 111_072, 3400: 114_079, 3500: 116_998}.items():
+        forecast.note(step, count)
+        assert 174_364 < told(forecast).high < 1.3 * 174_364
+
+
 def test_a_budget_is_never_exceeded_in_a_forecast_and_mcmc_comes_to_it() -> None:
     steps = {s: 100 * s for s in range(2400, 3100, 100)}
     assert told(forecast_of(seven_thousand(), steps, 310_000)).high == 310_000

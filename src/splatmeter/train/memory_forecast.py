@@ -55,6 +55,9 @@ longer the run will be by then, because finer detail asks later. Measured with t
 four scenes, and 0.96 where points are random."""
 MORE_LATER_OF_RANDOM_POINTS = 1.0
 
+DIP = 0.5
+"""A densification that added less than that of both the one before and the one after tells nothing."""
+
 RANGE = (0.45, 4.0)
 """By so much scenes differ from what is typical of their kind: benchmarks/results/memory_forecast.md."""
 TYPICAL_STEPS = 7000
@@ -208,7 +211,7 @@ def fading(
     last, now = counts[-1]
     if end <= last:
         return now
-    rates = [(step, rate) for step, rate in _rates(counts) if rate > 0]  # a reset's dip comes and goes
+    rates = _without_dips([(step, rate) for step, rate in _rates(counts) if rate > 0])
     if not rates:
         return now
     steps, added = np.log([step for step, _ in rates]), np.log([rate for _, rate in rates])
@@ -218,6 +221,16 @@ def fading(
     ratio = end / last
     gain = math.log(ratio) if abs(power - 1) < 1e-6 else (ratio ** (1 - power) - 1) / (1 - power)
     return now + rate * last * gain
+
+
+def _without_dips(rates: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """After opacities were reset, a densification adds hardly anything, and the next as many as ever."""
+    around = [(0.0, 0.0), *rates, (0.0, 0.0)]
+    return [
+        (step, rate)
+        for (_, before), (step, rate), (_, after) in zip(around, rates, around[2:], strict=False)
+        if rate > DIP * min(before, after)
+    ]
 
 
 def _latest(counts: Sequence[tuple[int, int]]) -> list[float]:
