@@ -33,7 +33,7 @@ LAB: tuple[str, ...] = GRAPH.LAB
 NOT_PACKAGES = ("__version__", "_native", "_scenery")
 SHARED = (
     "units", "errors", "camera", "events", "process_memory", "control_groups", "ops", "backend", "places",
-    "shell", "files", "jobs",
+    "shell", "typed_fields", "files", "jobs",
 )  # fmt: skip
 ENGINES_MAY_USE = {"gaussians", "densify", "backends"}
 CAPTURE_MAY_USE = {"photos", "scene", "capture"}

@@ -33,7 +33,10 @@ class InputError(SplatmeterError):
 
 
 class CheckpointError(InputError):
-    pass
+    def __init__(self, what: str, instead: str = "") -> None:
+        super().__init__(f"{what} {instead}" if instead else what)
+        self.what = what
+        """Without what a person may do instead, for callers that begin anew by themselves."""
 
 
 class CodeChanged(InputError):

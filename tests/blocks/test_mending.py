@@ -88,6 +88,19 @@ def test_scene_and_folder_may_move_together_or_apart(
     assert main([*RESUME]) == 0, "both, and the way from one to the other is the same"
 
 
+def test_a_scene_that_has_moved_is_all_that_resuming_needs_to_be_told(out: Path, street: Path) -> None:
+    moved = shutil.copytree(street, out.parent / "here")
+    before = json.loads((out / "blocks.json").read_text())
+    assert main([*RESUME, "-s", str(moved)]) == 0
+    after = json.loads((out / "blocks.json").read_text())
+    assert after["config"].pop("source_path") == str(moved) != before["config"].pop("source_path")
+    own = {"resume", "overwrite"}
+    assert {name: value for name, value in after["config"].items() if name not in own} == {
+        name: value for name, value in before["config"].items() if name not in own
+    }
+    assert after["polish"] == before["polish"]
+
+
 def test_another_scene_is_refused(
     out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -35,6 +35,19 @@ def test_the_originals_skip_flags_work(tiny: TinyRun, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["test"]
 
 
+def test_where_there_is_nothing_to_render_that_is_said(
+    tiny: TinyRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert splatmeter("render", "-m", tiny.folder, "--skip_train", "--skip_test") == 0
+    said = capsys.readouterr()
+    assert "--skip-train and --skip-test together leave out every view" in said.err and not said.out
+    everything = make(tmp_path / "everything", eval=False)
+    assert splatmeter("render", "-m", everything.folder, "--skip_train") == 0
+    said = capsys.readouterr()
+    assert "Nothing to render" in said.err and "no test views, as the run held none out" in said.err
+    assert not said.out and not (everything.folder / "test").exists()
+
+
 def test_an_orbit_becomes_a_folder_or_a_gif(tiny: TinyRun, tmp_path: Path) -> None:
     words = ("render", "-m", tiny.folder, "--path", "orbit", "--frames", 5)
     assert splatmeter(*words, "-o", tmp_path / "turn") == 0

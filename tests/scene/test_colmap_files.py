@@ -185,7 +185,12 @@ def test_missing_photos_are_counted_and_the_first_is_named(tmp_path: Path) -> No
         MissingFile, match=r"2 of 6 photos named in images\.bin are not in .*images/ \(first: IMG_0002"
     ):
         load(tmp_path)
+    with pytest.raises(MissingFile, match=r"Put what is missing back there, or pass --images"):
+        load(tmp_path)
     with pytest.raises(MissingFile, match="--images"):
+        load_scene(SceneOptions(tmp_path, images="images_4"))
+    (tmp_path / "images").rename(tmp_path / "images_4")
+    with pytest.raises(MissingFile, match=r"images_4/ .* Re-run the downscaling, or pass --images"):
         load_scene(SceneOptions(tmp_path, images="images_4"))
 
 

@@ -70,7 +70,7 @@ class Invented:
         keeper = Keeper(
             config=TrainConfig(seconds=self.seconds, **LENGTHS),
             recipe=self.recipe,
-            plan=Plan(self.seconds, {}, (first,)),
+            plan=Plan(self.seconds, LENGTHS, (first,)),
             ahead=(),
             clock=clock,
             guess=400_000,
@@ -276,6 +276,7 @@ def test_without_time_left_a_run_ends_where_it_is() -> None:
     here = Situation(500, 0.7, 10_000, 0.0, 60.0, 1e5, 10**6)
     entry = next_entry(RECIPE, machine, here, before)
     assert (entry.end, entry.at(500)) == (500, 1.0)
+    assert entry.finest == before.finest == 1, "no step sees smaller photos, and none is to be told of"
 
 
 def test_what_an_invented_run_recorded_is_a_plan_that_can_be_read_again() -> None:

@@ -159,7 +159,8 @@ class TrainOptions(TypedDict, total=False):
     start_checkpoint: str | Path | None
     """Start from this checkpoint: ours (.safetensors) or the original's (.pth)."""
     resume: bool
-    """Go on from the newest checkpoint in the output folder (default: False)."""
+    """Go on from the output folder's newest checkpoint, with its run's settings where none are given
+    (default: False)."""
     overwrite: bool
     """Replace the run that is in the output folder (default: False)."""
     exposure_protocol: ExposureProtocol

@@ -29,8 +29,8 @@ def concerns(config: TrainConfig, chosen: TrainArguments) -> bool:
     assert config.model_path is not None
     if divided.has_plan(config.model_path):
         raise OutputError(
-            f"{config.model_path} holds a scene in blocks ({divided.PLAN}). Go on with it (--resume, without "
-            "-s), pass its --blocks, or choose another --model-path."
+            f"{config.model_path} holds a scene in blocks ({divided.PLAN}). Go on with it (--resume), pass "
+            "its --blocks, or choose another --model-path."
         )
     return False
 

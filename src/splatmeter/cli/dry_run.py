@@ -13,6 +13,7 @@ from splatmeter.train.assemble import predicted
 from splatmeter.train.config import TrainConfig, to_json
 from splatmeter.train.memory_prediction import Prediction
 from splatmeter.train.plan import read as read_plan
+from splatmeter.train.plan_at_start import doubts
 from splatmeter.units import bytes_text, count_text, duration_text
 
 
@@ -27,7 +28,7 @@ class Planned:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return self.scene.notes
+        return (*self.scene.notes, *doubts(self.config.plan))
 
     def record(self) -> dict[str, Any]:
         return {

@@ -110,7 +110,7 @@ class Training:
         try:
             return carried_out(self.words())
         except CheckpointError as problem:
-            say(f"{problem} Training begins anew.")
+            say(f"{problem.what} Training begins anew.")
             return carried_out([*self._first_words(), "--overwrite"])
 
     def told(self) -> str:

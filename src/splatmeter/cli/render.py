@@ -76,9 +76,20 @@ def run(words: Sequence[str]) -> int:
         told = [f"{target}: {chosen.frames} frames"]
     else:
         told = list(_views(scene, chosen, target, picture, (opened.step, config.resolution)))
-    if not chosen.quiet:
+    if not told:
+        models.say(_nothing_to_render(chosen, config.eval))
+    elif not chosen.quiet:
         print("\n".join(told))
     return 0
+
+
+def _nothing_to_render(chosen: RenderArguments, held_out: bool) -> str:
+    if chosen.skip_train and chosen.skip_test:
+        return "Nothing to render: --skip-train and --skip-test together leave out every view."
+    if chosen.skip_test:
+        return "Nothing to render: there are no training views, and --skip-test leaves out the others."
+    why = "this scene has none" if held_out else "the run held none out (no --eval)"
+    return f"Nothing to render: there are no test views, as {why}, and --skip-train leaves out the others."
 
 
 def _target(chosen: RenderArguments, opened: Opened) -> Path:

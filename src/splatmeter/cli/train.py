@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from splatmeter.backends.registry import BackendName
 from splatmeter.cli import arguments
+from splatmeter.cli.resumed_run import resumed_settings
 from splatmeter.errors import UsageError
 from splatmeter.events import Event, Finished
 from splatmeter.train.config import TrainConfig
-from splatmeter.train.earlier import earlier_settings, planned_settings
+from splatmeter.train.earlier import planned_settings
 from splatmeter.train.presets import described, preset_settings
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def since_the_command_began() -> Stopwatch:
 
 
 def parse(words: Sequence[str]) -> TrainArguments:
-    """A preset's settings are defaults; with --resume and -m alone, those of the run in that folder are."""
+    """A preset's settings are defaults; with --resume, those of the run that goes on are."""
     kept = _here_by_name(arguments.without_ignored(arguments.normalise(words, SHORT)))
     _refuse_contradictions(kept)
     chosen = _chosen(kept)
@@ -167,21 +168,14 @@ def parse(words: Sequence[str]) -> TrainArguments:
 
 def _chosen(kept: list[str]) -> TrainArguments:
     chosen = _parse(kept, {})
-    if chosen.resume and chosen.model_path is not None and chosen.source_path == Path():
-        return _parse(kept, _earlier(chosen.model_path))
+    resumed = resumed_settings(chosen)
+    if resumed is not None:
+        return _parse(kept, resumed)
     if chosen.plan is not None:
         return _parse(kept, planned_settings(chosen.plan))
     preset = "fast" if _has_time(chosen) else chosen.preset
     given = {name[2:].replace("-", "_") for name in _names(kept)}
     return chosen if preset == "none" else _parse(kept, preset_settings(preset, given))
-
-
-def _earlier(folder: Path) -> dict[str, Any]:
-    if not (folder / "blocks.json").is_file():
-        return earlier_settings(folder)
-    from splatmeter.blocks.divided_settings import divided_settings
-
-    return divided_settings(folder)
 
 
 def _has_time(chosen: TrainArguments) -> bool:

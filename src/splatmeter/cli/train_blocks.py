@@ -274,7 +274,7 @@ def train_alone(out: Path, name: str, chosen: TrainArguments, command: Stopwatch
             return 0
         return _followed(config, chosen, command)
     except CheckpointError as problem:
-        print(f"{problem} The block begins anew.", file=sys.stderr)
+        print(f"{problem.what} The block begins anew.", file=sys.stderr)
         return _followed(dataclasses.replace(config, resume=False, overwrite=True), chosen, command)
 
 

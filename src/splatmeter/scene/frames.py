@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -74,16 +75,22 @@ def check_distinct(names: Sequence[str], where: Path) -> None:
     raise InputError(f"{where} names the photo {first!r} more than once. Remove the duplicates.")
 
 
-MISSING_PHOTOS = "Pass --images or re-run the downscaling."
+_SMALLER = re.compile(r".+_\d+")
+"""Names that folders of photos have which somebody made smaller: images_4."""
 
 
 def check_present(
-    names: Sequence[str], paths: Sequence[Path], where: Path, folder: Path, remedy: str = MISSING_PHOTOS
+    names: Sequence[str], paths: Sequence[Path], where: Path, folder: Path, remedy: str | None = None
 ) -> None:
     """One message for all photos that are missing, with the first as an example."""
     missing = [name for name, path in zip(names, paths, strict=True) if not path.is_file()]
     if missing:
         raise MissingFile(
             f"{len(missing)} of {len(names)} photos named in {where.name} are not in {folder}/ "
-            f"(first: {missing[0]}). {remedy}"
+            f"(first: {missing[0]}). {remedy or _way_to_all_photos(folder)}"
         )
+
+
+def _way_to_all_photos(folder: Path) -> str:
+    back = "Re-run the downscaling" if _SMALLER.fullmatch(folder.name) else "Put what is missing back there"
+    return f"{back}, or pass --images with the name of a folder that has them all."

@@ -11,7 +11,7 @@ import numpy as np
 from splatmeter import process_memory
 from splatmeter.backend import Backend, OptimizerState
 from splatmeter.densify.densifier import Densifier
-from splatmeter.errors import CardUnavailable, UsageError
+from splatmeter.errors import CardUnavailable, CheckpointError, UsageError
 from splatmeter.gaussians import initialize
 from splatmeter.photos.cache import PhotoCache
 from splatmeter.photos.whole import require_whole
@@ -21,15 +21,17 @@ from splatmeter.train.checkpoint import Resumed
 from splatmeter.train.config import TrainConfig
 from splatmeter.train.first_look import FirstLook, begin
 from splatmeter.train.growth import Growth
-from splatmeter.train.keeper import Keeper, keeper_for, timing_from
+from splatmeter.train.keeper import Keeper, keeper_for
 from splatmeter.train.losses import Losses
 from splatmeter.train.memory_prediction import Prediction, predict
 from splatmeter.train.output_folder import starting_checkpoint
+from splatmeter.train.plan_at_start import doubts, timing_from
 from splatmeter.train.progressive import Stages
 from splatmeter.train.room import Room
 from splatmeter.train.state import TrainingState, view_sampler
 from splatmeter.train.step import LOOK_AHEAD, Step
 from splatmeter.train.stopwatch import Stopwatch
+from splatmeter.train.whole_checkpoints import whole_instead
 
 DECODING_THREADS = 2
 """Decoding may take longer than a step: two at once still keep up with steps half as long."""
@@ -81,6 +83,7 @@ def assemble(config: TrainConfig, backend: Backend, command: Stopwatch | None = 
     photos = PhotoCache(expected.photo_cache_bytes, DECODING_THREADS, LOOK_AHEAD, backend.photo)
     step, growth = _moving_parts(config, scene, Room(backend.memory, expected, photos), keeper)
     first_look = FirstLook(config, step.views)
+    uncertain = doubts(config.plan if start is None else None)
     told = (*begin(state, first_look), *photo_exposures.advice(config, bool(scene.test)))
     if start is None or start.suffix == ".pth":
         growth.refresh_filter(state.model)
@@ -95,7 +98,7 @@ def assemble(config: TrainConfig, backend: Backend, command: Stopwatch | None = 
         first_look=first_look,
         clock=Stopwatch(resumed.clock_seconds),
         started_from=start,
-        warnings=(*scene.notes, *resumed.warnings, *told, *_leaks(state, scene)),
+        warnings=(*scene.notes, *uncertain, *resumed.warnings, *told, *_leaks(state, scene)),
         prediction=expected,
         keeper=keeper,
     )
@@ -163,7 +166,12 @@ def _resume(start: Path, config: TrainConfig, scene: Scene, backend: Backend) ->
     if start.suffix == ".ply":
         raise UsageError(f"{start} is a model, not a checkpoint: it has no optimizer state to go on from.")
     read = import_pth.load if start.suffix == ".pth" else checkpoint.load
-    resumed = read(start, scene, config, backend)
+    try:
+        resumed = read(start, scene, config, backend)
+    except CheckpointError as problem:
+        if config.start_checkpoint is not None:  # somebody chose this one
+            raise
+        raise CheckpointError(problem.what, whole_instead(start, config)) from problem
     changed = checkpoint.changed_settings(resumed.config, config)
     if not changed:
         return resumed

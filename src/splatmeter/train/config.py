@@ -172,7 +172,7 @@ class TrainConfig:
     start_checkpoint: Path | None = None
     """Start from this checkpoint: ours (.safetensors) or the original's (.pth)."""
     resume: bool = False
-    """Go on from the newest checkpoint in the output folder."""
+    """Go on from the output folder's newest checkpoint, with its run's settings where none are given."""
     overwrite: bool = False
     """Replace the run that is in the output folder."""
     exposure_protocol: ExposureProtocol = "none"

@@ -19,25 +19,20 @@ def earlier_settings(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     try:
         config = from_json(json.loads(path.read_text("utf-8")))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise UsageError(
             f"{folder} holds no run to resume (no config.json). Pass its scene with -s."
         ) from None
     except (OSError, ValueError, TypeError) as problem:
-        raise InputError(f"{path} cannot be read ({problem}). Pass all settings again.") from None
+        raise InputError(
+            f"{path} cannot be read ({problem}). Remove it, and pass the scene and all settings again."
+        ) from None
     return lasting(config)
 
 
 def planned_settings(path: Path) -> dict[str, Any]:
     """What the run had that made the plan."""
-    settings = plan.read(path).settings
-    try:
-        config = from_json(settings)
-    except TypeError as problem:
-        raise InputError(
-            f"The settings in {path} cannot be used ({problem}). Take the plan.json of a run."
-        ) from None
-    return {name: getattr(config, name) for name in settings if hasattr(config, name)}
+    return plan.typed_settings(plan.read(path))
 
 
 def lasting(config: TrainConfig) -> dict[str, Any]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from splatmeter.errors import CheckpointError, OutputError, UsageError
+from splatmeter.errors import OutputError, UsageError
 from splatmeter.events import Densified, Planned, Warned
 from splatmeter.scene.scene import Scene
 from splatmeter.train import plan as plans
@@ -19,6 +18,8 @@ from splatmeter.train.config import TrainConfig
 from splatmeter.train.memory_forecast import typical_gaussians
 from splatmeter.train.memory_prediction import Prediction
 from splatmeter.train.plan import Course, Entry, Plan
+from splatmeter.train.plan_at_start import Timing, plan_so_far, repeated_plan
+from splatmeter.train.plan_sense import SIZES
 from splatmeter.train.planner import (
     MOST_LOOKS,
     SURE_ROUNDS,
@@ -70,6 +71,8 @@ class Keeper:
     guess: float
     most: int
     machine: Machine
+    ended: bool | None = False
+    """Whether the plan, with what is ahead, reaches to the end of a run."""
     rounds: list[tuple[float, int]] = field(default_factory=list)
     """How the scene grew: after each densification, the share of the run done, and the Gaussians."""
     saving: float = SAVING_SECONDS_PER_GAUSSIAN
@@ -93,7 +96,7 @@ class Keeper:
 
     def whole(self) -> Plan:
         """With what a record says of later steps."""
-        return dataclasses.replace(self.plan, entries=(*self.plan.entries, *self.ahead))
+        return dataclasses.replace(self.plan, entries=(*self.plan.entries, *self.ahead), ended=self.ended)
 
     def try_saving(self, step: int, save: Callable[[], int]) -> None:
         """Once: by `save`, which gives the number of Gaussians that it saved for trial. Disks differ by far
@@ -110,13 +113,13 @@ class Keeper:
         """After each step: the entry that is new from here on, if there is one."""
         for at, amount in enumerate((1.0, float(pixels), float(gaussians)), start=1):
             self._window[at] += amount
-        entry = (
-            self._recorded(step)
-            if self.ahead or self.config.seconds is None
-            else self._decided(step, gaussians)
-        )
+        follows = bool(self.ahead) or self.config.seconds is None
+        entry = self._recorded(step) if follows else self._decided(step, gaussians)
         if entry is not None:
             self.plan = self.plan.with_entry(entry)
+            self.ended = follows and self.ended
+        if step >= self.plan.end:
+            self.ended = True
         return entry
 
     def densified(self, change: Densified) -> None:
@@ -190,27 +193,6 @@ def saving_seconds(gaussians: int, each: float = SAVING_SECONDS_PER_GAUSSIAN) ->
 
 
 # ---- how one begins ---------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """What a checkpoint says about the time its run has used."""
-
-    used: float
-    plan: Plan
-    rounds: tuple[tuple[float, int], ...] = ()
-
-
-def timing_from(record: Mapping[str, Any] | None) -> Timing | None:
-    if record is None:
-        return None
-    try:
-        rounds = tuple((float(share), int(gaussians)) for share, gaussians in record["rounds"])
-        return Timing(float(record["used"]), plans.from_record(record["plan"]), rounds)
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise CheckpointError(
-            f"The checkpoint's plan is damaged ({problem} is missing or makes no sense). Start anew."
-        ) from None
-
-
 def keeper_for(
     config: TrainConfig,
     scene: Scene,
@@ -229,12 +211,12 @@ def keeper_for(
     if step == 0:
         first = first_entry(recipe, expected.gaussians, most)
         _require_time(config, began.seconds, expected.gaussians)
-        whole = Plan(config.seconds or 0.0, plans.settings_of(config), (first,))
-        if config.plan is not None:  # with what was asked for beside it: its own record repeats this run
-            whole = dataclasses.replace(plans.read(config.plan), settings=plans.settings_of(config))
+        whole = Plan(config.seconds or 0.0, plans.settings_of(config), (first,), ended=False)
+        if config.plan is not None:
+            whole = repeated_plan(config.plan, config, recipe.finest)
         clock = began
     else:
-        whole, clock = _known(config, step, timing), began
+        whole, clock = plan_so_far(config, step, timing), began
         if timing is not None:
             clock = began.another(timing.used)
     return Keeper(
@@ -246,32 +228,9 @@ def keeper_for(
         guess=max(NATURAL_SHARE * typical_gaussians(scene), expected.gaussians),
         most=most,
         machine=Machine(MEMORY_SHARE * max(1.0, whole.seconds)),
+        ended=whole.ended,
         rounds=[] if timing is None else list(timing.rounds),
     )
-
-
-def _known(config: TrainConfig, step: int, timing: Timing | None) -> Plan:
-    """What the folder and the checkpoint say of a run that goes on. The folder's record may be ahead of the
-    checkpoint: what it says of steps that were lost is done again."""
-    if timing is None:
-        raise UsageError(
-            "--minutes and --plan are for whole runs, and this one was begun with a number of steps. "
-            "Go on with --iterations, or start anew."
-        )
-    whole = timing.plan
-    path = None if config.model_path is None else Path(config.model_path) / plans.NAME
-    if path is not None and path.is_file():
-        recorded = plans.read(path)
-        same = recorded.entries[: len(whole.entries)] == whole.entries
-        whole = recorded if same else whole
-    if config.seconds is not None and config.seconds != whole.seconds:
-        whole = dataclasses.replace(whole.upto(step), seconds=config.seconds)
-    if whole.upto(step).done(step) >= 1:
-        raise UsageError(
-            f"This run has ended as planned, after {step} steps: its rates have fallen to their last. "
-            "Train anew with more --minutes, or with --iterations."
-        )
-    return whole
 
 
 def _require_time(config: TrainConfig, used: float, gaussians: int) -> None:
@@ -316,7 +275,7 @@ def recipe_of(config: TrainConfig, scene: Scene) -> Recipe:
         grows_until=0.0 if config.densification == "none" else min(1.0, config.densify_until_iter / whole),
         stages=tuple((stage.divisor, stage.last / whole) for stage in progressive.parse(config.progressive)),
         pixels=progressive.pixels_of(views),
-        finest=tuple(divisor for divisor in (1, 2, 4) if divisor == 1 or _large_enough(divisor, scene)),
+        finest=tuple(divisor for divisor in SIZES if divisor == 1 or _large_enough(divisor, scene)),
         lowest_threshold=lowest_threshold(len(views)),
         photos=len(views),
     )

@@ -162,7 +162,9 @@ class _Run:
         if entry is not None:
             self.parts.follow(keeper)
             self._memory.replanned()
-            yield from self._saver.plan()
+        if entry is not None or state.step >= keeper.plan.end:
+            yield from self._saver.plan()  # after the last step too: then it says that the run has ended
+        if entry is not None:
             yield keeper.told(entry)
         enough = keeper.enough(state.step)
         if enough is not None:

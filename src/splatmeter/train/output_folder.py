@@ -24,7 +24,7 @@ from splatmeter.scene.scene import Scene, View
 from splatmeter.shell import command_text
 from splatmeter.train import checkpoint, checkpoint_names, plan
 from splatmeter.train.config import TrainConfig, to_json
-from splatmeter.train.folder_lock import FolderLock
+from splatmeter.train.folder_lock import FolderLock, refuse_if_in_use
 from splatmeter.train.state import TrainingState
 
 TRIAL_ROWS = 65_536
@@ -51,6 +51,7 @@ def starting_checkpoint(config: TrainConfig) -> Path | None:
     folder = folder_of(config)
     found = checkpoint_names.newest(folder)
     if found is None:
+        refuse_if_in_use(folder)  # a run that has just begun: --overwrite would be the wrong advice
         raise MissingFile(
             f"There is no checkpoint to resume from in {folder}. Start anew: without --resume, and with "
             "--overwrite if a run without checkpoints lies there."

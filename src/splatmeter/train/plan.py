@@ -21,7 +21,7 @@ from typing import Any
 from splatmeter.densify.strategies import STRATEGIES
 from splatmeter.errors import InputError, MissingFile
 from splatmeter.files.atomic import write_text
-from splatmeter.train import progressive
+from splatmeter.train import plan_sense, progressive
 from splatmeter.train.config import TrainConfig, to_json
 from splatmeter.train.progressive import Stage
 
@@ -78,6 +78,9 @@ class Plan:
     settings: Mapping[str, Any]
     """What the entries stretch: the run's settings, with the lengths of `iterations` steps."""
     entries: tuple[Entry, ...]
+    ended: bool | None = None
+    """Whether they reach to the end of a run, and are not what it expected on the way; None in files of
+    versions that did not write it down."""
 
     @property
     def end(self) -> int:
@@ -96,7 +99,9 @@ class Plan:
 
     def upto(self, step: int) -> Plan:
         """As it was known when that step was done."""
-        return dataclasses.replace(self, entries=tuple(e for e in self.entries if e.step <= step))
+        return dataclasses.replace(
+            self, entries=tuple(e for e in self.entries if e.step <= step), ended=False
+        )
 
     def with_entry(self, entry: Entry) -> Plan:
         """An entry for the same step takes the place of the one there is."""
@@ -144,7 +149,7 @@ def stages(config: TrainConfig, plan: Plan) -> tuple[Stage, ...]:
     if finest > 1:
         found.append(Stage(finest, plan.end + 1))
     later = [
-        one for one, two in zip(found, [*found[1:], None], strict=True) if two is None or one.last < two.last
+        one for one, two in itertools.pairwise([*found, None]) if one and (not two or one.last < two.last)
     ]
     return tuple(stage for stage in later if stage.last > 0)
 
@@ -176,39 +181,34 @@ def settings_of(config: TrainConfig) -> dict[str, Any]:
     return {name: value for name, value in to_json(config).items() if name not in _OF_THE_COMMAND}
 
 
+def typed_settings(plan: Plan) -> dict[str, Any]:
+    """As `TrainConfig` takes them."""
+    return plan_sense.typed_settings(plan.settings, _OF_THE_COMMAND)
+
+
 def to_record(plan: Plan) -> dict[str, Any]:
     return {"plan": VERSION, **dataclasses.asdict(plan)}
 
 
-def from_record(record: Mapping[str, Any], source: str = "The checkpoint's plan") -> Plan:
+def from_record(record: Any, source: str = "The checkpoint's plan") -> Plan:
     """InputError where it is no plan, or none that a run could follow."""
     try:
-        if record["plan"] != VERSION:
-            raise ValueError(f"version {record['plan']} is not {VERSION}")
-        entries = tuple(Entry(**entry) for entry in record["entries"])
-        _require_order(entries)
-        return Plan(float(record["seconds"]), dict(record["settings"]), entries)
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise InputError(f"{source} cannot be followed ({problem}). Take the plan.json of a run.") from None
+        plan_sense.require_form(record, VERSION)
+        entries = _without_size_of_no_step(plan_sense.typed_entries(record["entries"], Entry))
+        made = Plan(float(record["seconds"]), record["settings"], entries, record.get("ended"))
+        typed_settings(made)
+    except plan_sense.Senseless as problem:
+        raise InputError(f"{source} cannot be followed: {problem} Take the plan.json of a run.") from None
+    return made
 
 
-def _require_order(entries: tuple[Entry, ...]) -> None:
-    if not entries or entries[0].step != 0 or entries[0].done != 0:
-        raise ValueError("it does not begin at step 0")
-    for entry in entries:
-        whole = all(
-            isinstance(n, int) for n in (entry.step, entry.end, entry.interval, entry.budget, entry.finest)
-        )
-        sound = (
-            entry.end >= max(1, entry.step) and entry.interval > 0 and entry.budget > 0 and entry.finest > 0
-        )
-        shares = 0 <= entry.done <= 1 and 0 < entry.threshold < math.inf and 0 <= entry.regularize <= 1
-        told = 0 <= entry.used < math.inf and 0 <= entry.target < math.inf
-        if not whole or not sound or not shares or not told:
-            raise ValueError(f"the entry of step {entry.step} makes no sense")
-    for one, two in itertools.pairwise(entries):
-        if not one.step < two.step <= one.end or two.done < one.done:
-            raise ValueError(f"the entry of step {two.step} does not follow the one of step {one.step}")
+def _without_size_of_no_step(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """Earlier versions wrote a size into the entry that ends a run too: the one for no time, which no step
+    has seen."""
+    *earlier, last = entries
+    if not earlier or last.step < last.end:
+        return entries
+    return (*earlier, dataclasses.replace(last, finest=earlier[-1].finest))
 
 
 def write(path: Path, plan: Plan) -> None:
@@ -218,10 +218,11 @@ def write(path: Path, plan: Plan) -> None:
 
 def read(path: Path) -> Plan:
     try:
-        return from_record(json.loads(path.read_text("utf-8")), str(path))
+        record = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         raise MissingFile(
             f"There is no plan {path}. A run with --minutes writes plan.json into its folder."
         ) from None
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:
         raise InputError(f"{path} is no plan ({problem}). Take the plan.json of a run.") from None
+    return from_record(record, str(path))

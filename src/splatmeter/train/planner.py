@@ -227,7 +227,7 @@ def next_entry(recipe: Recipe, machine: Machine, here: Situation, before: Entry)
         budget=budget if growing else before.budget,
         target=round(target) if growing else here.gaussians,
         threshold=threshold,
-        finest=finest,
+        finest=finest if steps else before.finest,  # where none is left, no step sees it
         regularize=regularization(recipe.photos, here.step + steps) if growing else before.regularize,
         used=round(here.used, 3),
     )
