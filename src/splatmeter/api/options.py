@@ -76,7 +76,7 @@ class TrainOptions(TypedDict, total=False):
     feature_lr: float
     """Learning rate of the colour; higher harmonics learn at a twentieth of it (default: 0.0025)."""
     sh_lr_photos: int
-    """With so many photos higher harmonics learn at a fifth; slower with fewer, to a twentieth; 0: at that
+    """With so many photos higher harmonics learn at a fifth, with fewer slower, to a twentieth; 0: that
     (default: 0)."""
     opacity_lr: float
     """Learning rate of opacities (default: 0.05)."""

@@ -96,7 +96,7 @@ class TrainConfig:
     feature_lr: float = 0.0025
     """Learning rate of the colour; higher harmonics learn at a twentieth of it."""
     sh_lr_photos: int = 0
-    """With so many photos higher harmonics learn at a fifth; slower with fewer, to a twentieth; 0: at that."""
+    """With so many photos higher harmonics learn at a fifth, with fewer slower, to a twentieth; 0: that."""
     opacity_lr: float = 0.05
     """Learning rate of opacities."""
     scaling_lr: float = 0.005
