@@ -29,6 +29,10 @@ else:
     import tomli as tomllib
 
 
+TOLD_EVERY = 10
+"""Steps after which a training tells its clock."""
+
+
 def words_of(entry: dict, chosen: argparse.Namespace, out: Path, seed: int) -> list[str]:
     options, steps = entry["options"], entry.get("iterations", chosen.iterations)
     at = [str(step) for step in range(chosen.every, steps + 1, chosen.every) if step >= chosen.first]
@@ -130,6 +134,8 @@ def main() -> None:
     parser.add_argument("--append", action="store_true", help="to the results that are there")
     parser.add_argument("--results", type=Path, help="folder for the results; default: benchmarks/results")
     chosen = parser.parse_args()
+    if chosen.every % TOLD_EVERY:
+        parser.error(f"--every: a multiple of {TOLD_EVERY}, because steps between those have no clock.")
     sets = tomllib.loads(chosen.sets.read_text("utf-8"))
     unknown = set(chosen.only or ()) - set(sets)
     if unknown:

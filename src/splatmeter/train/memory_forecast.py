@@ -4,7 +4,7 @@ How much memory a number of Gaussians takes is known (prediction.py); how many t
 set still bursts, its next densifications may go on as the latest or die away, so the range is wide. Once it
 grows by a few percent at a time, what a step adds falls with a power of its number, at least with the square
 root, and faster where the latest densifications show it. Whatever that course says, what gradients ask for is
-a limit (MORE_LATER). Rather too much than too little is told.
+a limit while it bursts (FAR). Rather too much than too little is told.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ CERTAIN = 0.6
 AGREEING = 3
 """Latest forecasts of which the widest range counts: after opacities were reset, growth rests for a while."""
 
-MORE_LATER = 0.85
-"""At the end there are at most as many as would satisfy the gradients of now, times this power of how much
-longer the run will be by then, because finer detail asks later. Measured with the defaults: 0.3 to 0.81 on
-four scenes, and 0.96 where points are random."""
-MORE_LATER_OF_RANDOM_POINTS = 1.0
+FAR = 2.0
+"""While gradients ask for so many times as many Gaussians as there are, a set bursts towards that number.
+Nearer to it the course tells more: what asks then is finer detail, and each scene has its own of it."""
+MORE_LATER = 1.0
+"""At the end there are at most so many as would satisfy the gradients of a burst, times this power of how
+much longer the run will be by then. Measured with the defaults: 0.33 and 0.81."""
 
 DIP = 0.5
 """A densification that added less than that of both the one before and the one after tells nothing."""
@@ -142,9 +143,9 @@ class Forecast:
     def _by_its_course(self, step: int, gaussians: int, demand: int) -> tuple[float, float]:
         end, larger = self.config.last_growth, self._larger_photos(step)
         fewest, most = outlook(list(self._counts), end, larger)
-        if demand and not larger and end > step:
-            power = MORE_LATER_OF_RANDOM_POINTS if self.random_points else MORE_LATER
-            most = max(fewest, min(most, demand * (end / step) ** power))
+        bursts = demand > FAR * self._counts[-2][1] if len(self._counts) > 1 else False
+        if bursts and not larger and end > step:
+            most = max(fewest, min(most, demand * (end / step) ** MORE_LATER))
         return fewest, most
 
     def _larger_photos(self, step: int) -> bool:
