@@ -37,19 +37,26 @@ class JsonLines:
         except OSError as problem:
             reason = problem.strerror or str(problem)
             if problem.errno not in FULL or len(self._waiting) > MOST_WAITING:
-                raise OutputError(f"{self._path} cannot be written ({reason}).") from problem
+                self._waiting.clear()
+                raise OutputError(
+                    f"{self._path} cannot be written ({reason}). Mend that, and go on with --resume if there "
+                    "is a checkpoint."
+                ) from problem
             self._tell(f"{reason}: lines wait until there is room. Training goes on.")
 
     def close(self) -> None:
-        if self._file is None:
-            return
         try:
-            self._write()
-        except OSError as problem:
+            if self._file is not None:
+                self._write()
+        except OSError:
+            pass  # said below
+        if self._waiting:
             self._told = False
-            self._tell(f"{problem.strerror or problem}: its last {len(self._waiting)} bytes are lost.")
-        self._file.close()
-        self._file = None
+            self._tell(f"its last {len(self._waiting)} bytes are lost: there was no room.")
+            self._waiting.clear()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def _end_cut_line(self) -> None:
         """What a killed process or a full disk left unfinished must not swallow the next event."""

@@ -52,10 +52,6 @@ AGREEING = 3
 FAR = 2.0
 """While gradients ask for so many times as many Gaussians as there are, a set bursts towards that number.
 Nearer to it the course tells more: what asks then is finer detail, and each scene has its own of it."""
-MORE_LATER = 1.0
-"""At the end there are at most so many as would satisfy the gradients of a burst, times this power of how
-much longer the run will be by then. Measured with the defaults: 0.33 and 0.81."""
-
 DIP = 0.5
 """A densification that added less than that of both the one before and the one after tells nothing."""
 
@@ -143,9 +139,9 @@ class Forecast:
     def _by_its_course(self, step: int, gaussians: int, demand: int) -> tuple[float, float]:
         end, larger = self.config.last_growth, self._larger_photos(step)
         fewest, most = outlook(list(self._counts), end, larger)
-        bursts = demand > FAR * self._counts[-2][1] if len(self._counts) > 1 else False
+        bursts = len(self._counts) > 1 and demand > FAR * self._counts[-2][1]
         if bursts and not larger and end > step:
-            most = max(fewest, min(most, demand * (end / step) ** MORE_LATER))
+            most = max(fewest, min(most, demand * end / step))  # finer detail asks later
         return fewest, most
 
     def _larger_photos(self, step: int) -> bool:
